@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects and archives as linker inputs: ELF files of the host, or ar archives of such, with fat
- * binaries in a section named .nv_fatbin.  Neither format is parsed: a fat binary is found by the
- * first bytes of its header, wherever they are, and the rest of the header is then checked.
+ * Objects and archives as linker inputs: ELF files of the host, or ar archives of them, with fat
+ * binaries in a section named .nv_fatbin.  The code parses neither format.  It searches for the
+ * magic number of a fat binary at any offset, and then checks the rest of the header.
  */
 #include <string.h>
 
@@ -30,8 +30,8 @@ CUresult ckt_soft_archive_texts(const void *data, size_t size_bytes, unsigned ca
 		}
 		n_containers++;
 		/*
-		 * Members may be misaligned in an archive, and the walk copies what it reads, so
-		 * any address will do.
+		 * Members may be misaligned in an archive.  The walk copies what it reads, so any
+		 * address is valid.
 		 */
 		result =
 			ckt_soft_image_texts(at, 16 + size, capability, texts, log, log_size_bytes);

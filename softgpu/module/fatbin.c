@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images: what a program hands over as a module.
+ * Images: what a program loads as a module.
  *
  * A fat binary is a container of PTX texts and machine code for several capabilities.  The layout
- * is not documented; what is used of it was read off the output of nvcc 13.0's fatbinary and is
- * checked at every step:
+ * is not documented.  It was determined from the output of nvcc 13.0's fatbinary, and every step
+ * checks it:
  *
  *	wrapper    u32 0x466243b1 | u32 version 1 or 2 | container * | version 2: NULL-terminated array of further containers *
  *	container  u32 0xba55ed50 | u16 version 1 | u16 header size 16 | u64 bytes of entries that follow
@@ -13,9 +13,9 @@
  *	           u64 | u64 flags | u64 | u64 uncompressed size | options | payload
  *	flags      0x2000 LZ4 block | 0x8000 zstd frame
  *
- * The second form of the wrapper is that of relocatable device code; its further containers are to
- * be linked when the first one has nothing that fits.  Everything here trusts an address only as
- * far as the container's own size.
+ * Version 2 of the wrapper is for relocatable device code.  Its further containers are linked if
+ * the first container has no suitable entry.  The code reads an address only within the container's
+ * own size.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,11 +36,11 @@ enum {
 	KIND_PTX = 1,
 	FLAG_LZ4 = 0x2000,
 	FLAG_ZSTD = 0x8000,
-	PTX_MAX = 1 << 30, /* a text larger than this is taken for a damaged length */
-	/* and so is what no compressor reaches: zstd has 128 KiB in four bytes */
+	PTX_MAX = 1 << 30, /* a larger text is treated as a damaged length */
+	/* a higher ratio is damage too: zstd stores at most 128 KiB in four bytes */
 	RATIO_MAX = 32768,
 };
-#define FLAG_LINKED (1ULL << 62) /* ours: entries of cuLinkComplete that belong together */
+#define FLAG_LINKED (1ULL << 62) /* ours: marks entries of cuLinkComplete that belong together */
 static const uint32_t wrapper_magic = 0x466243b1, container_magic = 0xba55ed50;
 
 struct container_header {
@@ -105,7 +105,7 @@ CUresult ckt_soft_texts_add(
 	return texts_take(texts, copy, size_bytes, name);
 }
 
-/* The entry's text, NUL-terminated, or NULL. */
+/* Returns the entry's text, NUL-terminated, or NULL. */
 static char *unpack(const struct entry_header *entry, const char *payload, size_t *ret_size)
 {
 	if (!entry->compressed_size) {
@@ -117,7 +117,7 @@ static char *unpack(const struct entry_header *entry, const char *payload, size_
 		*ret_size = strlen(text);
 		return text;
 	}
-	/* LZ4 counts in int. */
+	/* LZ4's sizes are of type int. */
 	if (entry->compressed_size > entry->padded_size || entry->compressed_size > INT_MAX ||
 		!entry->uncompressed_size || entry->uncompressed_size > PTX_MAX ||
 		entry->uncompressed_size / RATIO_MAX > entry->compressed_size)
@@ -145,8 +145,8 @@ static char *unpack(const struct entry_header *entry, const char *payload, size_
 }
 
 /*
- * Whether PTX for that target may be compiled for the capability: any later one, but with suffix a
- * the same one only, and with f the same major number.
+ * Whether PTX for the target can be compiled for the capability.  PTX fits any later capability.
+ * With suffix a, it fits the same capability only; with suffix f, the same major number.
  */
 static bool target_fits(const char *text, unsigned entry_capability, unsigned capability)
 {
@@ -170,8 +170,8 @@ struct walk {
 };
 
 /*
- * Opens a container.  max_bytes: what the caller knows to be readable, SIZE_MAX where only the
- * container tells.
+ * Opens a container.  max_bytes: the number of readable bytes; SIZE_MAX if only the container knows
+ * its size.
  */
 static bool container_open(const void *image, size_t max_bytes, struct walk *ret_walk)
 {
@@ -190,7 +190,7 @@ static bool container_open(const void *image, size_t max_bytes, struct walk *ret
 	return true;
 }
 
-/* The next entry.  False at the end, or where the rest makes no sense. */
+/* Returns the next entry.  False at the end, or if the rest is malformed. */
 static bool container_next(
 	struct walk *walk, struct entry_header *ret_entry, const char **ret_payload)
 {
@@ -208,10 +208,10 @@ static bool container_next(
 
 struct found {
 	unsigned n_ptx, n_code, n_damaged;
-	char capabilities[128]; /* of PTX seen, for messages */
+	char capabilities[128]; /* capabilities of the PTX entries, for messages */
 };
 
-/* With what its text says behind the number: compute_90a is for that GPU alone. */
+/* Includes the suffix from the PTX text: compute_90a is for that GPU only. */
 static void note_capability(struct found *found, unsigned capability, const char *text)
 {
 	size_t used = strlen(found->capabilities);
@@ -283,7 +283,11 @@ static CUresult explain(const struct found *found, unsigned capability, char *lo
 	if (found->n_damaged)
 		snprintf(log, log_size, "the fat binary's PTX cannot be decompressed");
 	else if (!found->n_ptx && !found->n_code)
-		*log = '\0'; /* nvcc makes empty ones for relocatable code: for the caller to handle, not for the user to read */
+		/*
+		 * nvcc makes empty containers for relocatable code: for the caller to handle,
+		 * without a message
+		 */
+		*log = '\0';
 	else if (found->n_ptx)
 		snprintf(log, log_size,
 			"the fat binary holds PTX only for%s, and this device has compute capability %u.%u",
@@ -324,9 +328,9 @@ static CUresult wrapper_texts(const void *image, unsigned capability, struct ckt
 				continue;
 			int n = container_texts(walk, capability, texts, &found);
 			/*
-			 * Every such program brings the device runtime, whose PTX is for the newest
-			 * capability only.  Where it is really needed, or one of the program's own
-			 * objects has no PTX, linking finds what is missing.
+			 * Every such program includes the device runtime, whose PTX is for the
+			 * newest capability only.  If the program needs the runtime, or one of its
+			 * own objects has no PTX, the linker reports it.
 			 */
 			if (n == 0)
 				ckt_soft_debug(
@@ -346,8 +350,8 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 	uint32_t magic = 0;
 	if (size_bytes >= sizeof(magic)) {
 		/*
-		 * A text of less than four bytes is still readable this far: malloc'd and mapped
-		 * memory comes in larger pieces, but a string's end must not be passed.
+		 * A text of less than four bytes may end at the end of readable memory, so do not
+		 * read past its NUL.
 		 */
 		if (size_bytes != SIZE_MAX || strnlen(image, sizeof(magic)) == sizeof(magic))
 			memcpy(&magic, image, sizeof(magic));
@@ -372,7 +376,7 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	size_t length = size_bytes == SIZE_MAX ? strlen(image) : strnlen(image, size_bytes);
-	/* Every PTX text states its version first; without that it is something else altogether. */
+	/* Every PTX text states its version; other text is not PTX. */
 	if (!memmem(image, length, ".version", 8)) {
 		snprintf(log, log_size_bytes, "the image is neither PTX nor a fat binary");
 		return CUDA_ERROR_INVALID_IMAGE;
@@ -381,9 +385,9 @@ CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned cap
 }
 
 /*
- * The device runtime, which nvlink puts into every relocatable program, has machine code for each
- * generation and PTX for the newest capability only.  A GPU links that code, so it is no error
- * here; what the program really needs of it, linking finds missing.
+ * The device runtime, which nvlink adds to every relocatable program, has machine code for each
+ * generation and PTX for the newest capability only.  A GPU links that machine code, so a container
+ * like it is no error here.  The linker reports symbols that the program really needs.
  */
 bool ckt_soft_image_is_library(const void *image, size_t size_bytes, unsigned capability)
 {
@@ -424,7 +428,7 @@ CUresult ckt_soft_image_pack(const struct ckt_soft_texts *texts, unsigned capabi
 			.kind = KIND_PTX,
 			.version = 0x0101,
 			.header_size = sizeof(entry),
-			/* a NUL at least */
+			/* includes at least one NUL */
 			.padded_size = (texts->texts[i].size_bytes + 8) & ~(size_t)7,
 			.capability = capability,
 			.flags = 0x11 | FLAG_LINKED,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PTX that an image holds, whatever kind of image it is. */
+/* The PTX in an image of any kind. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 struct ckt_ptx_text;
 
-/* Bytes for the line that says why an image is refused. */
+/* Size of the line that says why an image is refused. */
 enum { CKT_SOFT_LOG_MAX = 1024 };
 
 /* PTX texts to be linked together. */
@@ -20,22 +20,22 @@ struct ckt_soft_texts {
 };
 
 void ckt_soft_texts_fini(struct ckt_soft_texts *texts);
-/* Adds a copy of text; strips NULs at its end. */
+/* Adds a copy of text; strips trailing NULs. */
 CUresult ckt_soft_texts_add(
 	struct ckt_soft_texts *texts, const char *text, size_t size_bytes, const char *name);
 /*
- * What an image holds for a device: PTX text, a fat binary (wrapper or container), plain or
- * compressed.  size_bytes may be SIZE_MAX where only the image itself tells.  On failure `log` gets
- * one line.
+ * Collects an image's PTX for a device.  The image is PTX text or a fat binary (wrapper or
+ * container), plain or compressed.  size_bytes may be SIZE_MAX if only the image knows its size.
+ * On failure, `log` gets one line.
  */
 CUresult ckt_soft_image_texts(const void *image, size_t size_bytes, unsigned capability,
 	struct ckt_soft_texts *texts, char *log, size_t log_size_bytes);
 /*
- * Whether a container is one like the device runtime's: code for the capability, but PTX only for
- * later ones.
+ * Whether a container resembles the device runtime's: machine code for the capability, but PTX for
+ * later capabilities only.
  */
 bool ckt_soft_image_is_library(const void *image, size_t size_bytes, unsigned capability);
-/* A fat binary container with all the texts as one linked unit; malloc'd. */
+/* Makes a fat binary container with all texts as one linked unit; malloc'd. */
 CUresult ckt_soft_image_pack(const struct ckt_soft_texts *texts, unsigned capability,
 	void **ret_image, size_t *ret_size_bytes);
 CUresult ckt_soft_file_read(const char *path, void **ret_data, size_t *ret_size_bytes);

@@ -40,7 +40,7 @@ CUresult ckt_soft_function_get(CUfunction handle, struct ckt_soft_context *conte
 	*ret_function = ckt_soft_object_get(handle, CKT_SOFT_FUNCTION);
 	if (*ret_function)
 		return CUDA_SUCCESS;
-	/* Since CUDA 12 a kernel may stand wherever a function is asked for. */
+	/* Since CUDA 12, a kernel is accepted in place of a function. */
 	return ckt_soft_kernel_function((CUkernel)handle, context, ret_function);
 }
 
@@ -54,8 +54,8 @@ CUresult ckt_soft_function_usable(const struct ckt_ptx_function_info *info, atom
 }
 
 /*
- * The interpreter's registers are an estimate; it must not contradict the number of threads that a
- * block may have.
+ * The interpreter's register count is an estimate.  It must not contradict the maximum number of
+ * threads of a block.
  */
 static int registers(const struct ckt_ptx_function_info *info)
 {
@@ -84,10 +84,7 @@ CUresult ckt_soft_function_attribute(
 		*ret_value = registers(info);
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-		/*
-		 * The virtual architecture, not the version of the language, as a real driver
-		 * answers.
-		 */
+		/* The virtual architecture and not the language version, as with a real driver. */
 		*ret_value = (int)info->target;
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
@@ -141,7 +138,7 @@ CUresult ckt_soft_function_set_attribute(struct ckt_soft_function *function,
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-		/* What the code itself demands cannot be changed. */
+		/* A cluster size in the code cannot be changed. */
 		if (value < 0 || function->info->cluster[0])
 			return value < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_PERMITTED;
 		atomic_store(&function->cluster_set[attribute -

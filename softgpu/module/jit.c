@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the soft GPU makes of JIT options (cudacommon/jit.h): its interpreter has no use for most.
- */
+/* JIT options (cudacommon/jit.h) on the soft GPU; its interpreter ignores most of them. */
 #include <string.h>
 
 #include "softgpu/module/jit.h"
@@ -13,13 +11,13 @@ bool ckt_soft_jit_target(const struct ckt_cudacommon_jit *jit, unsigned *ret_tar
 	*ret_target = 0;
 	for (uint32_t i = 0; i < jit->count; i++)
 		if (jit->keys[i] == CU_JIT_TARGET) {
-			*ret_target = jit->values[i] & 0xffff; /* above it stands which variant */
+			*ret_target = jit->values[i] & 0xffff; /* the upper bits hold the variant */
 			found = true;
 		}
 	return found;
 }
 
-/* Options that no text compiles with. */
+/* Options that make every compilation fail. */
 static bool is_impossible(const struct ckt_cudacommon_jit *jit)
 {
 	for (uint32_t i = 0; i < jit->count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JIT options, as cuModuleLoadDataEx and cuLinkCreate take them. */
+/* JIT options of cuModuleLoadDataEx and cuLinkCreate. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,13 +8,13 @@
 
 struct ckt_cudacommon_jit;
 
-/* The capability that the options ask for; false, and 0, where they ask for none. */
+/* The capability in the options; false and 0 if they name none. */
 bool ckt_soft_jit_target(const struct ckt_cudacommon_jit *jit, unsigned *ret_target);
-/* Whether a text compiled with the options would load on a device. */
+/* Whether a device could load a text that was compiled with the options. */
 CUresult ckt_soft_jit_check(const struct ckt_cudacommon_jit *jit, unsigned capability);
 void ckt_soft_jit_finish(const struct ckt_cudacommon_jit *jit, const char *error);
 /*
- * Whether the caller learns from its log that there is nothing for the device: it may have
- * something else to load, so nobody else is told.
+ * Whether the caller's log reports that there is no image for the device.  The caller may load
+ * another image, so the soft GPU does not log the error.
  */
 bool ckt_soft_jit_tells(const struct ckt_cudacommon_jit *jit, CUresult result);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels print: kept in order per context, written at synchronisation, or at once when it
- * outgrows the printf FIFO's limit.
+ * The output of kernels.  It is kept in order for each context.  A synchronisation writes it, and
+ * so does output above the limit of the printf FIFO.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ void ckt_soft_output_write(
 	context->output_bytes += size_bytes;
 	bool full = context->output_bytes > context->limits[CU_LIMIT_PRINTF_FIFO_SIZE];
 	pthread_mutex_unlock(&context->output_lock);
-	/* A real GPU would overwrite the oldest text; here nothing forces that loss. */
+	/* A real GPU would overwrite the oldest text; the soft GPU writes it instead. */
 	if (full)
 		ckt_soft_output_flush(context);
 }
@@ -58,14 +58,14 @@ void ckt_soft_output_flush(struct ckt_soft_context *context)
 	context->output = context->output_last = NULL;
 	context->output_bytes = 0;
 	/*
-	 * What the process itself has printed came before.  A thread that holds the stream may wait
-	 * for this one.
+	 * The process printed its own output earlier, so flush that first.  Do not wait for
+	 * stdout's lock: its holder may wait for this thread.
 	 */
 	if (piece && ftrylockfile(stdout) == 0) {
 		fflush_unlocked(stdout);
 		funlockfile(stdout);
 	}
-	/* Under the lock: two flushing threads must not change the order. */
+	/* Write under the lock: two flushing threads must not change the order. */
 	while (piece) {
 		for (size_t done = 0; done < piece->size;) {
 			ssize_t n = write(piece->fd, piece->text + done, piece->size - done);

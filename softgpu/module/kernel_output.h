@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that kernels print is kept until a synchronisation, as on a real GPU. */
+/* Output of kernels, kept until a synchronisation, as on a real GPU. */
 #pragma once
 
 #include <stddef.h>

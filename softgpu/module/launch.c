@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches: everything is checked and copied in the call; the grid runs on the stream's thread.  A
- * fault becomes the context's sticky error and its message goes to stderr.
+ * Launches: the call checks and copies everything, and the grid runs on the stream's thread.  A
+ * fault becomes the context's sticky error, and its message goes to stderr.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #include "softgpu/stream/stream.h"
 
 struct launch {
-	struct ckt_soft_function *function; /* referenced until it has run */
+	struct ckt_soft_function *function; /* referenced until the kernel has run */
 	uint32_t grid[3], block[3], cluster[3];
 	uint32_t dynamic_shared;
 	bool cooperative;
@@ -76,7 +76,7 @@ static void device_free(void *data, void *address)
 static void run_launch(struct ckt_soft_context *stream_context, void *payload)
 {
 	struct launch *launch = payload;
-	/* In a graph, the kernel's context need not be the stream's. */
+	/* In a graph, the kernel's context may differ from the stream's. */
 	struct ckt_soft_context *context = launch->function->module->context;
 	(void)stream_context;
 	if (ckt_soft_context_result(context) == CUDA_SUCCESS) {
@@ -105,7 +105,7 @@ static void run_launch(struct ckt_soft_context *stream_context, void *payload)
 		enum ckt_ptx_fault fault =
 			ckt_ptx_launch(launch->function->code, &run, message, sizeof(message));
 		if (fault != CKT_PTX_FAULT_NONE) {
-			/* What an assertion prints is the program's output already. */
+			/* An assertion's message is already in the program's output. */
 			if (fault != CKT_PTX_FAULT_ASSERT)
 				ckt_soft_say("kernel fault: %s",
 					*message ? message : launch->function->info->name);
@@ -178,7 +178,7 @@ CUresult ckt_soft_launch_check(struct ckt_soft_function *function, const unsigne
 	return check_shape(&launch, function->module->context->device);
 }
 
-/* Copies the parameters, given one by one or as one buffer. */
+/* Copies the parameters, which are separate or in one buffer. */
 static CUresult copy_params(struct launch *launch, void **kernel_params, void **extra)
 {
 	const struct ckt_ptx_function_info *info = launch->function->info;
@@ -240,7 +240,10 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct reque
 	return ckt_capture_kernel(capturing, &spec, request->cooperative && !request->n_attributes);
 }
 
-/* Of a launch that became no node.  Behind the kernel is late enough for either kind of event. */
+/*
+ * Records the events of a launch that was not captured.  Both kinds of event may be recorded after
+ * the kernel.
+ */
 static CUresult record_events(const struct request *request)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -253,7 +256,7 @@ static CUresult record_events(const struct request *request)
 	return result;
 }
 
-/* The function in the stream's context, ready to run; owned by the caller. */
+/* Returns the function in the stream's context, ready to run; the caller owns the reference. */
 static CUresult usable_function(CUfunction handle, struct ckt_soft_context *context,
 	struct ckt_soft_function **ret_function)
 {
@@ -286,7 +289,7 @@ static void fill_launch(struct launch *launch, struct ckt_soft_function *functio
 	launch->cooperative = request->cooperative;
 }
 
-/* To the stream's thread, with a reference to the function of the launch's own. */
+/* Submits the launch to the stream's thread, with a reference to the function. */
 static CUresult enqueue(struct ckt_soft_stream *stream, const struct request *request,
 	struct launch *launch, size_t size)
 {
@@ -298,7 +301,7 @@ static CUresult enqueue(struct ckt_soft_stream *stream, const struct request *re
 	}
 	ckt_soft_object_ref(&function->object);
 	ckt_soft_waits_launch(stream);
-	/* Always run: it is what drops the reference. */
+	/* Always run the work, because it drops the reference. */
 	CUresult result = ckt_soft_stream_submit(
 		stream, run_launch, launch, size, CKT_SOFT_ALWAYS, NULL, 0, NULL);
 	if (result == CUDA_SUCCESS)
@@ -335,7 +338,7 @@ static CUresult submit_launch(const struct request *request, void **kernel_param
 	result = ckt_soft_stream_get(context, request->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* A kernel of a library goes where the stream is. */
+	/* A kernel of a library runs in the stream's context. */
 	struct ckt_soft_function *function;
 	if (!ckt_soft_in_graph)
 		context = stream->context;
@@ -395,7 +398,8 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 static void take_attribute(struct request *request, const CUlaunchAttribute *attribute)
 {
 	/*
-	 * The others are hints about caches and order that full serialisation satisfies, or events.
+	 * The other attributes are events, or hints about caches and order that full serialisation
+	 * satisfies.
 	 */
 	if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
 		request->cooperative = attribute->value.cooperative != 0;

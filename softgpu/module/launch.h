@@ -6,6 +6,6 @@
 
 struct ckt_soft_function;
 
-/* What is checked of a launch in the call. */
+/* The checks of a launch's parameters that the call makes. */
 CUresult ckt_soft_launch_check(struct ckt_soft_function *function, const unsigned grid[3],
 	const unsigned block[3], unsigned dynamic_shared);

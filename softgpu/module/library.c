@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries: modules that belong to no context.  The texts for each device's capability are
- * unpacked when the library is loaded (the image may be gone afterwards) and become a module in a
- * context when a kernel or variable is first asked for there.
+ * Libraries: modules that belong to no context.  Loading a library unpacks the texts for each
+ * device's capability, because the program may free the image afterwards.  The first use of a
+ * kernel or variable in a context makes the texts a module there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 struct instance {
 	struct instance *next;
-	/* compared only; removed by ckt_soft_libraries_forget */
+	/* only compared; ckt_soft_libraries_forget removes the instance */
 	struct ckt_soft_context *context;
 	struct ckt_soft_module *module; /* referenced */
 };
@@ -32,7 +32,7 @@ struct ckt_soft_kernel {
 	struct ckt_soft_library *library;  /* referenced */
 	struct ckt_ptx_function_info info; /* a copy; name, params and refusal owned */
 	atomic_bool refusal_said;
-	/* by device: attributes set before any context has the function */
+	/* by device: attributes set before any context has loaded the function */
 	struct ckt_soft_function *settings;
 };
 
@@ -41,15 +41,15 @@ struct ckt_soft_library {
 	struct ckt_soft_library *next, **link; /* in `libraries` */
 	struct {
 		unsigned capability;
-		CUresult result; /* of unpacking */
-		/* to be said where it is asked for; owned, NULL for nothing */
+		CUresult result; /* of the unpacking */
+		/* the message for the first use; owned, NULL: none */
 		char *why;
 		struct ckt_soft_texts texts;
 	} images[16];
 	size_t n_images;
-	/* its loader has why there is no image for the device */
+	/* the loader's log has the message about the missing image */
 	bool told;
-	/* of the first capability, for the first context; NULL once used */
+	/* for the first capability and the first context; NULL after use */
 	struct ckt_ptx_module *parsed;
 	unsigned parsed_capability;
 	struct ckt_soft_kernel **kernels;
@@ -57,7 +57,7 @@ struct ckt_soft_library {
 	struct instance *instances;
 };
 
-/* One lock for all libraries: loading a module for a context is rare and must happen once. */
+/* One lock for all libraries: loading a module in a context is rare and must happen once. */
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ckt_soft_library *libraries;
 
@@ -119,8 +119,7 @@ static CUresult make_kernel(
 }
 
 /*
- * Unpacks for every capability there is; the first one that works is parsed, so that errors show
- * now.
+ * Unpacks the texts for every capability, and parses the first that succeeds, to report errors now.
  */
 static CUresult library_fill(
 	struct ckt_soft_library *library, const void *code, char *log, size_t log_size)
@@ -174,7 +173,7 @@ static bool is_fatbin(const void *code)
 {
 	uint32_t magic;
 	memcpy(&magic, code, sizeof magic);
-	/* itself, or the wrapper that nvcc makes */
+	/* a container, or the wrapper that nvcc makes */
 	return magic == 0xba55ed50 || magic == 0x466243b1;
 }
 
@@ -186,7 +185,7 @@ static void drop_kernels(struct ckt_soft_library *library)
 	}
 }
 
-/* Something was asked for of a library that was loaded without an image for the device. */
+/* Reports the use of a library that has no image for the device. */
 static CUresult no_image(const struct ckt_soft_library *library, size_t i)
 {
 	if (library->images[i].result == CUDA_ERROR_NO_BINARY_FOR_GPU && library->images[i].why &&
@@ -195,7 +194,7 @@ static CUresult no_image(const struct ckt_soft_library *library, size_t i)
 	return library->images[i].result;
 }
 
-/* The module in that context.  Precondition: library_lock is held. */
+/* The library's module in the context.  Precondition: library_lock is held. */
 static CUresult instance_get(struct ckt_soft_library *library, struct ckt_soft_context *context,
 	struct ckt_soft_module **ret_module)
 {
@@ -305,8 +304,8 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	ckt_soft_jit_finish(&jit, log);
 	made->told = ckt_soft_jit_tells(&jit, CUDA_ERROR_NO_BINARY_FOR_GPU);
 	/*
-	 * That a fat binary has no image for the device shows when something of it is asked for, as
-	 * with an H200's driver.
+	 * If a fat binary has no image for the device, only its use fails, as with an H200's
+	 * driver.
 	 */
 	if (result == CUDA_ERROR_NO_BINARY_FOR_GPU && is_fatbin(code))
 		result = CUDA_SUCCESS;
@@ -326,7 +325,7 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	libraries = made;
 	struct ckt_soft_context *context;
 	struct ckt_soft_module *module;
-	/* What cannot be loaded shows when something of it is asked for. */
+	/* A load error is reported when the program uses the library. */
 	if (ckt_soft_is_eager() && ckt_soft_enter(&context) == CUDA_SUCCESS)
 		instance_get(made, context, &module);
 	pthread_mutex_unlock(&library_lock);

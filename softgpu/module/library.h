@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries (cuLibrary*): code that is loaded in a context when that needs it. */
+/* Libraries (cuLibrary*): code that each context loads on first use. */
 #pragma once
 
 #include "softgpu/cuda_api.h"
@@ -8,7 +8,8 @@ struct ckt_soft_context;
 struct ckt_soft_function;
 
 /*
- * The kernel's function in that context (loaded there first where need be), with a reference.
+ * The kernel's function in the context, with a reference; loads the library there first if
+ * necessary.
  */
 CUresult ckt_soft_kernel_function(
 	CUkernel handle, struct ckt_soft_context *context, struct ckt_soft_function **ret_function);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The linker of PTX.  Inputs are collected; cuLinkComplete links them once to find errors, and
- * gives out a fat binary that holds all the texts as one unit, which loading links again.
+ * The PTX linker.  It collects the inputs.  cuLinkComplete links them once to find errors, and
+ * returns a fat binary with all texts as one unit.  A module load links the texts again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 struct link_state {
 	struct ckt_soft_object object;
-	pthread_mutex_t lock; /* everything below */
+	pthread_mutex_t lock; /* protects the fields below */
 	unsigned capability;
 	struct ckt_soft_texts texts;
 	struct ckt_cudacommon_jit jit;
@@ -55,7 +55,7 @@ CUresult CUDAAPI cuLinkCreate_v2(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&state->lock, NULL);
 	state->jit = jit;
-	/* Nothing later than the device would load here. */
+	/* The device could not load code for a later capability. */
 	unsigned capability = context->device->arch->capability, target;
 	state->capability = ckt_soft_jit_target(&jit, &target) && target && target < capability
 		? target
@@ -75,8 +75,8 @@ static CUresult report(struct link_state *state, CUresult result, const char *lo
 	if (result != CUDA_SUCCESS) {
 		ckt_soft_jit_finish(&state->jit, log);
 		/*
-		 * The device runtime comes along as an input with every relocatable program and may
-		 * well have nothing that fits.
+		 * The device runtime is an input of every relocatable program and often has no
+		 * suitable image.
 		 */
 		if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
 			ckt_soft_debug("link: %s", log);
@@ -109,7 +109,7 @@ static CUresult add_input(struct link_state *state, CUjitInputType type, const v
 		return ckt_soft_archive_texts(
 			data, size, state->capability, &state->texts, name, log, log_size);
 	case CU_JIT_INPUT_CUBIN:
-		/* What cuLinkComplete gave out goes under this name too. */
+		/* The output of cuLinkComplete also has this type. */
 		return ckt_soft_image_texts(
 			data, size, state->capability, &state->texts, log, log_size);
 	default:
@@ -187,7 +187,7 @@ CUresult CUDAAPI cuLinkComplete(CUlinkState handle, void **cubinOut, size_t *siz
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (!state->image) {
 		struct ckt_ptx_module *code = NULL;
-		/* Of nothing comes an image that holds nothing. */
+		/* Without inputs, the result is an empty image. */
 		static const char nothing[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
 		if (state->texts.n == 0)
 			result = ckt_soft_texts_add(

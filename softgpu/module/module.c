@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules: PTX parsed, its globals placed in device memory, its kernels given handles. */
+/* Modules: parses PTX, places its globals in device memory, and creates handles for its kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +32,7 @@ CUresult ckt_soft_code_load(const struct ckt_soft_texts *texts, unsigned capabil
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	default:
 		/*
-		 * A real driver reports undefined and doubly defined symbols of PTX like any other
-		 * error in it.
+		 * A real driver reports undefined and duplicate symbols like other errors in PTX.
 		 */
 		return CUDA_ERROR_INVALID_PTX;
 	}
@@ -64,7 +63,7 @@ static void function_free(struct ckt_soft_object *object)
 	free(function);
 }
 
-/* One block for all globals; each begins on 256 bytes at least, as a real driver's do. */
+/* Allocates one block for all globals, each aligned to at least 256 bytes, as in a real driver. */
 static CUresult place_globals(struct ckt_soft_module *module)
 {
 	uint64_t end = 0;
@@ -176,8 +175,8 @@ CUresult ckt_soft_module_global(struct ckt_soft_module *module, const char *name
 	CUdeviceptr *ret_address, size_t *ret_size)
 {
 	/*
-	 * Variables of static linkage are found as well: nvcc's host code asks for them by name.
-	 * Where several texts were linked, a visible one comes first.
+	 * Variables of static linkage are found as well, because nvcc's host code asks for them by
+	 * name. If several texts were linked, a visible variable takes precedence.
 	 */
 	struct ckt_ptx_global *found = NULL;
 	size_t n = ckt_ptx_module_global_count(module->code);
@@ -239,8 +238,8 @@ bool ckt_soft_is_eager(void)
 }
 
 /*
- * Code takes memory where it is asked for: as a real driver's, it then lies among the variables, in
- * the order of first uses.
+ * With CUDA_MODULE_LOADING=LAZY, code takes device memory when it is loaded.  As with a real driver,
+ * the code then lies among the variables, in the order of first uses.
  */
 static bool code_takes_memory(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Occupancy: how many blocks fit on one multiprocessor, from the capability's limits and the
- * function's needs.
+ * Occupancy: the number of blocks that fit on one multiprocessor, by the capability's limits and
+ * the function's needs.
  */
 #include "softgpu/module/occupancy.h"
 #include "cudacommon/interface.h"
@@ -23,7 +23,7 @@ unsigned ckt_soft_occupancy(const struct ckt_soft_function *function,
 		blocks = arch->blocks_sm;
 	int registers;
 	ckt_soft_function_attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, &registers);
-	/* Registers are given out to a warp in pieces of 256. */
+	/* A warp gets registers in units of 256. */
 	unsigned per_block = ((unsigned)registers * 32 + 255) / 256 * 256 * warps;
 	if (per_block && 65536 / per_block < blocks)
 		blocks = 65536 / per_block ? 65536 / per_block : 1;
@@ -89,7 +89,7 @@ CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int
 	if (!minGridSize || !blockSize ||
 		(flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
 		result = CUDA_ERROR_INVALID_VALUE;
-	/* From the largest downwards: among equals the largest block wins. */
+	/* Begin with the largest: among equals, the largest block wins. */
 	for (unsigned block = (most + 31) / 32 * 32; result == CUDA_SUCCESS && block; block -= 32) {
 		unsigned threads = block > most ? most : block;
 		size_t shared = blockSizeToDynamicSMemSize
@@ -152,7 +152,7 @@ static uint64_t cluster_blocks(const CUlaunchConfig *config)
 	return 1;
 }
 
-/* Whether the grid is made up of whole clusters. */
+/* Whether the grid consists of whole clusters. */
 static bool clusters_fit(const CUlaunchConfig *config)
 {
 	for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
@@ -205,8 +205,8 @@ CUresult CUDAAPI cuOccupancyMaxActiveClusters(
 					  config->sharedMemBytes) *
 			device->n_sm;
 		/*
-		 * Blocks of a cluster need not share a multiprocessor here; with few of them at
-		 * least one cluster runs.
+		 * Blocks of a cluster need not share a multiprocessor here.  At least one cluster
+		 * runs, even if few blocks fit.
 		 */
 		*numClusters = blocks == 0 ? 0 : blocks < cluster ? 1 : (int)(blocks / cluster);
 	}
