@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device attributes.  Every attribute of cuda.h has an answer here; what the soft GPU does not do
- * is answered with 0.
+ * Device attributes.  Every attribute of cuda.h has an answer here; the answer for an unsupported
+ * feature is 0.
  */
 #include "softgpu/context/attribute.h"
 #include "softgpu/context/device.h"
@@ -25,8 +25,8 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
 	{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
 	/*
-	 * There is no such clock; the figures of a modest card, so that programs that divide by
-	 * them live.
+	 * The soft GPU has no such clock.  These are the values of a modest card, because programs
+	 * divide by them.
 	 */
 	{CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000},
 	{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000},

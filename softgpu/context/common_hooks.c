@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the soft GPU brings to cudacommon/, beside executable graphs: see cudacommon/interface.h.
+ * The hooks of the soft GPU for cudacommon/, except executable graphs; see cudacommon/interface.h.
  */
 #include "cudacommon/graph.h"
 #include "softgpu/context/context.h"
@@ -153,7 +153,7 @@ bool ckt_cudacommon_on_device(uint64_t address)
 
 bool ckt_cudacommon_is_reached(uint64_t address)
 {
-	return false; /* its nodes keep the side that they were given */
+	return false; /* its nodes keep the side that the program specified */
 }
 
 bool ckt_cudacommon_is_known(uint64_t address)

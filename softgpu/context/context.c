@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts: the thread's stack of current contexts, primary contexts, limits and the sticky error.
- * A thread's stack holds references, so a context's memory outlives its destruction as long as any
- * thread has it current.
+ * A thread's stack holds references.  A destroyed context's memory therefore stays while the
+ * context is current in any thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +126,8 @@ void ckt_soft_context_fault(struct ckt_soft_context *context, CUresult result)
 {
 	int none = CUDA_SUCCESS;
 	/*
-	 * Whoever learns of a failed assertion must find its message written, and nobody may ever
-	 * wait in a context that has failed.
+	 * The assertion's message must be written before a caller sees the error.  Nobody may wait
+	 * in a failed context.
 	 */
 	ckt_soft_output_flush(context);
 	atomic_compare_exchange_strong(&context->sticky, &none, (int)result);
@@ -142,7 +142,7 @@ static void context_free(struct ckt_soft_object *object)
 	free(context);
 }
 
-/* What a context has anew whenever it comes to life. */
+/* Creates the parts that a context gets at each start. */
 static CUresult context_start(struct ckt_soft_context *context)
 {
 	static atomic_uint_fast64_t ids;
@@ -200,7 +200,7 @@ CUresult ckt_soft_context_revive(struct ckt_soft_context *context)
 
 CUresult ckt_soft_context_synchronize(struct ckt_soft_context *context)
 {
-	/* A snapshot of streams and tickets; what is submitted meanwhile is not waited for. */
+	/* A snapshot of streams and tickets; later work is not waited for. */
 	struct waiting {
 		struct ckt_soft_stream *stream;
 		uint64_t ticket;
@@ -334,7 +334,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return result;
 }
 
-/* The first version forgives releasing what is not held. */
+/* The first version ignores a release without a retain. */
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	CUresult result = cuDevicePrimaryCtxRelease_v2(dev);
@@ -394,9 +394,9 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, i
 	return CUDA_SUCCESS;
 }
 
-/* ---- Contexts of one's own */
+/* ---- Contexts of cuCtxCreate */
 
-/* Contexts of one's own that are there: made by the first cuCtxCreate, and by the later ones. */
+/* The number of living contexts from the first cuCtxCreate, and from later versions of it. */
 static atomic_int first_count, newer_count;
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, bool first)
@@ -435,8 +435,8 @@ static bool any_primary(void)
 }
 
 /*
- * Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those
- * beside them: so says an H200.
+ * Contexts of the first version (before CUDA 3.2) have 32-bit addresses.  They cannot exist
+ * together with newer contexts; an H200 behaves so.
  */
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
@@ -486,7 +486,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 	struct ckt_soft_context *context = ckt_soft_object_get(ctx, CKT_SOFT_CONTEXT);
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* A primary context is released, not destroyed. */
+	/* The program can release a primary context but cannot destroy it. */
 	if (context->primary || !ckt_soft_object_remove(&context->object)) {
 		ckt_soft_object_put(&context->object);
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -506,8 +506,9 @@ static void ghost_free(struct ckt_soft_object *object)
 }
 
 /*
- * The context with a reference.  One that is destroyed can be made current, as CUDA lets it, and
- * the calls made in it then say what it is: what stands for it has its handle and is not alive.
+ * Returns the context with a reference.  CUDA lets a thread make a destroyed context current; later
+ * calls then return the error.  A placeholder with the same handle, which is not alive, represents
+ * a destroyed context.
  */
 static CUresult find_past(CUcontext ctx, struct ckt_soft_context **ret_context)
 {
@@ -543,7 +544,7 @@ CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext ctx)
 	return result;
 }
 
-/* Before CUDA 4.0, a context that a thread has on its stack could not be pushed again. */
+/* Before CUDA 4.0, a thread could not push a context that was already on its stack. */
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx)
 {
 	for (size_t i = 0; ctx && i < stack.n; i++)

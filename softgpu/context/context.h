@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts, and which one a thread has current. */
+/* Contexts, and the current context of a thread. */
 #pragma once
 
 #include <pthread.h>
@@ -22,39 +22,39 @@ struct ckt_soft_context {
 	struct ckt_soft_device *device;
 	uint64_t id;
 	bool primary;
-	bool first; /* made by the first cuCtxCreate */
+	bool first; /* created by the first version of cuCtxCreate */
 	atomic_bool alive;
-	/* of a primary context: counts resets, so that what came before is known as stale */
+	/* of a primary context: counts resets, to recognise stale objects */
 	atomic_uint epoch;
-	atomic_int sticky; /* first device fault, CUDA_SUCCESS before */
+	atomic_int sticky; /* the first device fault, or CUDA_SUCCESS */
 	_Atomic uint32_t flags;
-	/* order of submission over all streams; the stream list */
+	/* protects the order of submission over all streams, and the stream list */
 	pthread_mutex_t submit_lock;
 	/* the default stream; lives as long as the context */
 	struct ckt_soft_stream *legacy;
 	struct ckt_soft_stream *streams; /* every other stream */
-	pthread_mutex_t lock;            /* everything below */
+	pthread_mutex_t lock;            /* protects the fields below */
 	struct ckt_soft_module *modules;
 	size_t limits[CU_LIMIT_MAX];
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
-	uint64_t peers;              /* bit per device ordinal */
-	struct ckt_soft_arena *heap; /* heap.c; NULL until a kernel calls malloc */
+	uint64_t peers;              /* one bit for each device ordinal */
+	struct ckt_soft_arena *heap; /* see heap.c; NULL until a kernel calls malloc */
 	pthread_mutex_t output_lock;
 	struct ckt_soft_output *output, *output_last;
 	size_t output_bytes;
 };
 
 /*
- * The calling thread's current context, good and without a device fault; no reference is taken: the
+ * The calling thread's current context, valid and without a device fault.  Takes no reference: the
  * thread's stack holds one.
  */
 CUresult ckt_soft_enter(struct ckt_soft_context **ret_context);
-/* The same, but a fault does not matter. */
+/* Like ckt_soft_enter, but ignores a device fault. */
 CUresult ckt_soft_enter_faulted(struct ckt_soft_context **ret_context);
-/* The calling thread's current context, also where it is destroyed; NULL where there is none. */
+/* The calling thread's current context, even if it is destroyed; NULL if there is none. */
 struct ckt_soft_context *ckt_soft_context_last(void);
-/* NULL: the current one.  Otherwise a reference is taken too: put it after use. */
+/* NULL: the current context.  Takes a reference; put it after use. */
 CUresult ckt_soft_context_get(CUcontext handle, struct ckt_soft_context **ret_context);
 static inline CUresult ckt_soft_context_result(struct ckt_soft_context *context)
 {
@@ -67,12 +67,12 @@ static inline CUcontext ckt_soft_context_handle(struct ckt_soft_context *context
 }
 /* Waits for everything submitted so far, then prints what kernels printed. */
 CUresult ckt_soft_context_synchronize(struct ckt_soft_context *context);
-/* Makes a context whose handle is valid; the caller owns the table's reference. */
+/* Creates a context with a valid handle; the caller owns the table's reference. */
 CUresult ckt_soft_context_create(struct ckt_soft_device *device, unsigned flags, bool primary,
 	struct ckt_soft_context **ret_context);
 /*
- * Ends its work and frees what it owns.  A primary context keeps its handle and can be revived by
- * the next retain.
+ * Finishes the context's work and frees what it owns.  A primary context keeps its handle, and the
+ * next retain can revive it.
  */
 void ckt_soft_context_close(struct ckt_soft_context *context);
 CUresult ckt_soft_context_revive(struct ckt_soft_context *context);

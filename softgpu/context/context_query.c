@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a context can be asked and told: device, flags, limits, cache preferences, peers. */
+/* Queries and settings of a context: device, flags, limits, cache preferences, peers. */
 #include <string.h>
 
 #include "softgpu/context/context.h"
@@ -22,7 +22,7 @@ CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {
 	CUresult result = cuCtxGetDevice_v2(device, NULL);
-	/* Also that of one which is destroyed. */
+	/* A destroyed context also has a device. */
 	const struct ckt_soft_context *last =
 		result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? ckt_soft_context_last() : NULL;
 	if (!last || last->primary || !last->device || !device)
@@ -73,7 +73,7 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 	CUresult result = ckt_soft_context_get(ctx, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The version of the context interface, which has stood still since CUDA 3.2. */
+	/* The version of the context interface, unchanged since CUDA 3.2. */
 	if (version)
 		*version = 3020;
 	ckt_soft_object_put(&context->object);
@@ -123,7 +123,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Kernels of these devices do not wait for kernels of their own. */
+	/* On these devices, kernels cannot wait for kernels that they launch. */
 	if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && context->device->arch->capability >= 90)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	pthread_mutex_lock(&context->lock);
@@ -140,13 +140,15 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		return result;
 	switch (limit) {
 	case CU_LIMIT_STACK_SIZE:
-		/* The most a thread may have in local memory on any capability. */
+		/* The maximum of a thread's local memory on any capability. */
 		if (value > 512 << 10)
 			return CUDA_ERROR_INVALID_VALUE;
 		value = (value + 15) & ~(size_t)15;
 		break;
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
-		/* Taken as it is, and found too large when there is a kernel to use it. */
+		/*
+		 * Accept a size that is too large; the first kernel that uses the heap reports it.
+		 */
 		if (value > context->device->total_bytes)
 			value = context->device->total_bytes;
 		break;
@@ -163,7 +165,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		break;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
 		/*
-		 * There is no such cache: the size stays 0, as on a device that has none set aside.
+		 * There is no such cache: the size stays 0, as on a device without a reserved part.
 		 */
 		if (value > SIZE_MAX >> 16)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -173,7 +175,7 @@ CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	pthread_mutex_lock(&context->lock);
-	/* CUDA: the heap's size is settled by the first kernel that uses it. */
+	/* CUDA fixes the heap's size when the first kernel uses the heap. */
 	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->heap)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
@@ -224,10 +226,7 @@ CUresult CUDAAPI cuCtxSetSharedMemConfig(CUsharedconfig config)
 	CUresult result = ckt_soft_enter(&context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/*
-	 * Accepted and without effect on every capability that is left, the banks being four bytes
-	 * wide.
-	 */
+	/* Accepted without effect: all supported capabilities have four-byte banks. */
 	return (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
 		? CUDA_ERROR_INVALID_VALUE
 		: CUDA_SUCCESS;
@@ -249,7 +248,7 @@ CUresult CUDAAPI cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexec
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-	/* A context has all of them. */
+	/* A context has all multiprocessors. */
 	*pExecAffinity =
 		(CUexecAffinityParam){.type = type, .param.smCount.val = context->device->n_sm};
 	return CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices: what CRICKET_SOFT_DEVICES describes, a comma-separated list of
- * CAPABILITY[:MEMORY[:BUDGET]], "12.0:8G" where it is not set. The list is read once, by cuInit.
+ * Devices.  CRICKET_SOFT_DEVICES describes them by a comma-separated list of
+ * CAPABILITY[:MEMORY[:BUDGET]]; the default is "12.0:8G".  cuInit reads the list once.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -41,9 +41,8 @@ static const struct ckt_soft_arch archs[] = {
 static struct ckt_soft_device devices[CKT_DEVICES_MAX];
 static int n_devices;
 static CKT_LOCK(init_lock);
-static atomic_int
-	initialized;      /* 1: yes, -1: this is a forked child, where CUDA is never usable again */
-static atomic_bool begun; /* a thread is in the middle of it, or was */
+static atomic_int initialized; /* 1: yes, -1: a forked child, where CUDA cannot be used */
+static atomic_bool begun;      /* a thread has begun the initialisation */
 
 static void forked_child(void)
 {
@@ -52,7 +51,7 @@ static void forked_child(void)
 		atomic_store(&initialized, -1);
 }
 
-/* Before any lock of ours can be held. */
+/* Registers the handler before any of our locks can be held. */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, forked_child);
@@ -104,8 +103,8 @@ static bool parse_memory(const char *text, const char *end, uint64_t *ret_bytes)
 		}
 	}
 	/*
-	 * 16 TiB a device: all devices' ranges together must fit in the address space several
-	 * times.
+	 * At most 16 TiB for a device: the ranges of all devices must fit in the address space
+	 * several times.
 	 */
 	if (rest != end || value > (16ULL << 40) >> shift || value << shift < 16ULL << 20)
 		return false;
@@ -170,7 +169,10 @@ static CUresult parse_devices(void)
 	}
 }
 
-/* Stable per place in CRICKET_SOFT_DEVICES and capability: "CRICKET-SOFT" and both numbers. */
+/*
+ * Depends on the place in CRICKET_SOFT_DEVICES and the capability only: "CRICKET-SOFT" and both
+ * numbers.
+ */
 static void device_uuid(const struct ckt_soft_device *device, uint8_t ret_uuid[16])
 {
 	memcpy(ret_uuid, "CRICKET-SOFT", 12);
@@ -180,7 +182,7 @@ static void device_uuid(const struct ckt_soft_device *device, uint8_t ret_uuid[1
 	ret_uuid[15] = (uint8_t)device->serial;
 }
 
-/* CUDA_VISIBLE_DEVICES, as any driver has it. */
+/* Applies CUDA_VISIBLE_DEVICES, like every driver. */
 static CUresult narrow_devices(void)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
@@ -250,13 +252,13 @@ void ckt_soft_device_uncharge(struct ckt_soft_device *device, uint64_t bytes)
 CUresult ckt_soft_device_prepare(struct ckt_soft_device *device)
 {
 	/*
-	 * Far from programs, libraries, and the range that Cricket's workers reserve for
-	 * themselves; each device behind the one that was used before it, so that which of them a
-	 * process works with does not show in its addresses.
+	 * Far from programs, libraries, and the range that Cricket's workers reserve.  Each device
+	 * takes the next range in the order of first use.  A process's addresses therefore do not
+	 * depend on which devices it uses.
 	 */
 	static _Atomic uint64_t next_arena = 0x300000000000;
 	pthread_mutex_lock(&device->lock);
-	/* Twice the memory: fragmented addresses shall not be what runs out. */
+	/* Reserve twice the memory, so that fragmentation does not exhaust the addresses. */
 	if (!device->arena_ready &&
 		ckt_soft_arena_init(&device->arena,
 			atomic_fetch_add(&next_arena, 2 * device->total_bytes),
@@ -290,7 +292,7 @@ CUresult CUDAAPI cuDriverGetVersion(int *driverVersion)
 	return CUDA_SUCCESS;
 }
 
-/* Every device query begins like this. */
+/* Common checks of every device query. */
 static CUresult device_of(const void *out, CUdevice dev, struct ckt_soft_device **ret_device)
 {
 	CUresult result = ckt_soft_initialized();
@@ -408,7 +410,7 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 	if (result != CUDA_SUCCESS)
 		return result;
 	char text[16];
-	/* A domain no real machine uses, so that nobody takes it for a real card. */
+	/* No real machine uses this domain, so the device is not mistaken for a real card. */
 	int n = snprintf(text, sizeof(text), "CC00:%02X:00.0", (unsigned)d->serial + 1);
 	if (len <= n)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -482,7 +484,7 @@ static CUresult atomics(unsigned *capabilities, const CUatomicOperation *operati
 	return CUDA_SUCCESS;
 }
 
-/* Every device computes with the same processor's instructions. */
+/* Every device uses the same processor's instructions. */
 CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 	const CUatomicOperation *operations, unsigned int count, CUdevice srcDevice,
 	CUdevice dstDevice)
@@ -498,7 +500,7 @@ CUresult CUDAAPI cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 	return atomics(capabilities, operations, count);
 }
 
-/* Memory of the host is where all memory is. */
+/* All memory is host memory. */
 CUresult CUDAAPI cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 	const CUatomicOperation *operations, unsigned int count, CUdevice device)
 {

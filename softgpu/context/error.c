@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names and descriptions of CUresult values.  The names come from the header at build time; the
+ * Names and descriptions of CUresult values.  The build reads the names from the header; the
  * descriptions are below.
  */
 #include "softgpu/gen.h"
@@ -142,6 +142,6 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char **pStr)
 			return CUDA_SUCCESS;
 		}
 	}
-	/* One without a description is described by its name. */
+	/* A code without a description gets its name. */
 	return cuGetErrorName(error, pStr);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines on stderr.  This library stands alone (a worker opens it by path), so it brings its own few
- * lines instead of a logger.
+ * Lines on stderr.  A worker opens this library by path, so the library has its own small logger.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,8 +23,8 @@ static void write_line(const char *format, va_list args)
 		used += (size_t)n < sizeof(line) - used - 1 ? (size_t)n : sizeof(line) - used - 2;
 	line[used++] = '\n';
 	/*
-	 * One write per line, so that lines of several processes do not mix; nothing can be done
-	 * about a closed stderr.
+	 * One write for each line, so that lines of several processes do not mix.  Errors of a
+	 * closed stderr are ignored.
 	 */
 	if (write(STDERR_FILENO, line, used) < 0)
 		errno = saved;
@@ -41,8 +40,8 @@ void ckt_soft_say(const char *format, ...)
 }
 
 /*
- * Whether a text was not said before, by its hash (FNV-1a): a chance of one in 2^64 that a line is
- * missing.  A program has few; of more than there is room for, each is said every time.
+ * Whether a text is new, by its hash (FNV-1a); a line is lost with a probability of 2^-64.  If the
+ * table is full, each further text is logged every time.
  */
 static bool is_new(const char *text)
 {

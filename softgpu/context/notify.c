@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Async notifications: whoever asked is told, on a thread of ours, when an allocation leaves the
- * process's memory on a device over the budget that CRICKET_SOFT_DEVICES gives it.  The allocation
- * itself succeeds: a budget is no limit.
+ * Async notifications.  A thread of ours calls the registered callbacks when an allocation raises
+ * the process's memory on a device above its budget in CRICKET_SOFT_DEVICES.  The allocation itself
+ * succeeds: a budget is no limit.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ struct registration {
 	const struct ckt_soft_device *device;
 	CUasyncCallback call;
 	void *data;
-	uint64_t over_bytes; /* to be told; the latest figure counts */
+	uint64_t over_bytes; /* the latest figure for the callback */
 	bool running;
 };
 
@@ -59,7 +59,7 @@ static void *tell(void *unused)
 	return unused;
 }
 
-/* Precondition: locked. */
+/* Precondition: the lock is held. */
 static bool start_thread(void)
 {
 	sigset_t all, before;
@@ -139,7 +139,10 @@ CUresult CUDAAPI cuDeviceUnregisterAsyncNotification(
 	struct registration *found = *link;
 	if (found) {
 		*link = found->next;
-		/* What the program gave the callback it may free as soon as this returns. */
+		/*
+		 * The program may free the callback's data when this call returns, so wait for a
+		 * running callback.
+		 */
 		while (found->running)
 			pthread_cond_wait(&changed, &lock);
 		free(found);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handles: numbers (generation << 24 | slot) << 4 | kind that look like small pointers and are
- * never given out twice. One table under one mutex; an API call takes it for some tens of
- * nanoseconds.
+ * never reused.  One mutex protects one table; an API call holds it for tens of nanoseconds.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,8 +46,8 @@ CUresult ckt_soft_object_init(struct ckt_soft_object *object, enum ckt_soft_kind
 		slots[i] = (struct slot){.generation = 0};
 	}
 	/*
-	 * 19 bits keep the number below 2^47, where programs expect a pointer to be; on wrapping
-	 * round, generation 0 is left out because handles 0, 1 and 2 mean default streams.
+	 * 19 bits keep the number below 2^47, where programs expect a pointer.  After a wrap,
+	 * generation 0 is skipped because handles 0, 1 and 2 mean default streams.
 	 */
 	slots[i].generation = (slots[i].generation + 1) & ((1u << 19) - 1);
 	if (slots[i].generation == 0)

@@ -23,31 +23,28 @@ enum ckt_soft_kind {
 	CKT_SOFT_KINDS,
 };
 
-/* First member of everything that has a handle. */
+/* The first member of every object with a handle. */
 struct ckt_soft_object {
 	enum ckt_soft_kind kind;
 	atomic_uint refs;
 	uint64_t handle;
-	void (*destroy)(struct ckt_soft_object *object); /* last reference gone */
+	void (*destroy)(struct ckt_soft_object *object); /* called for the last reference */
 };
 
 /* Gives the object a handle and one reference, the table's.  0 or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult ckt_soft_object_init(struct ckt_soft_object *object, enum ckt_soft_kind kind,
 	void (*destroy)(struct ckt_soft_object *object));
 /*
- * The object with one more reference, or NULL where the handle is not one of that kind (any more).
+ * Returns the object with one more reference, or NULL if the handle does not name an object of this
+ * kind.
  */
 void *ckt_soft_object_get(const void *handle, enum ckt_soft_kind kind);
-/*
- * Whether the handle was given out for an object of this kind, however long ago; another kind may
- * have had its place.
- */
+/* Whether the handle ever named an object of this kind; its slot may have another kind now. */
 bool ckt_soft_object_was(const void *handle, enum ckt_soft_kind kind);
 void ckt_soft_object_ref(struct ckt_soft_object *object);
 void ckt_soft_object_put(struct ckt_soft_object *object);
 /*
- * Takes the handle away.  True for the one caller that did; that caller then owns the table's
- * reference.
+ * Removes the handle.  Returns true to exactly one caller, which then owns the table's reference.
  */
 bool ckt_soft_object_remove(struct ckt_soft_object *object);
 static inline void *ckt_soft_object_handle(const struct ckt_soft_object *object)

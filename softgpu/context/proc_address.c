@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuGetProcAddress over the generated table, and the refusal of export tables. */
+/* cuGetProcAddress with the generated table, and the refusal of export tables. */
 #include <string.h>
 
 #include "cudacommon/interface.h"
@@ -33,7 +33,9 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 		*symbolStatus = best ? CU_GET_PROC_ADDRESS_SUCCESS
 			: known      ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 				     : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	/* Not an error, also for who takes no status (seen with CUDA 13.0): the address says it. */
+	/*
+	 * Not an error, even without symbolStatus (seen with CUDA 13.0): the NULL address shows it.
+	 */
 	return CUDA_SUCCESS;
 }
 
@@ -52,7 +54,7 @@ CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersio
 
 CUresult CUDAAPI cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
-	/* Undocumented tables of internal functions: there are none. */
+	/* The soft GPU has no undocumented tables of internal functions. */
 	(void)pExportTableId;
 	if (ppExportTable)
 		*ppExportTable = NULL;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRICKET_SOFT_WAITS: where calls wait for the device by themselves, as NVIDIA's driver's may; none
- * of them does otherwise.
+ * CRICKET_SOFT_WAITS selects where calls wait for the device, as NVIDIA's driver may.  By default,
+ * no call does.
  *
- *	load	a module's load, and the first launch of each kernel, which loads it in a lazy driver: until the context has nothing left to do
- *	launch	a kernel for a stream that has QUEUE pieces of work: until it has fewer
+ *	load	the load of a module, and the first launch of each kernel, which loads the kernel in
+ *		a lazy driver: waits until the context is idle
+ *	launch	a kernel for a stream with QUEUE commands: waits until there are fewer
  */
 #include <stdlib.h>
 #include <string.h>

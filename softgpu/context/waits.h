@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRICKET_SOFT_WAITS: where calls wait for the device by themselves. */
+/* CRICKET_SOFT_WAITS: selects where calls wait for the device. */
 #pragma once
 
 struct ckt_soft_context;
 struct ckt_soft_stream;
 
 /*
- * Where CRICKET_SOFT_WAITS says so: before a context loads code, and before a stream takes a
- * kernel.
+ * Waits if CRICKET_SOFT_WAITS requests it: before a context loads code, and before a stream accepts
+ * a kernel.
  */
 void ckt_soft_waits_load(struct ckt_soft_context *context);
 void ckt_soft_waits_launch(struct ckt_soft_stream *stream);
-/* What the list (NULL: none) names: 1 load, 2 launch. */
+/* Parses the list (NULL: none) to bits: 1 load, 2 launch. */
 unsigned ckt_soft_waits_parse(const char *list);
