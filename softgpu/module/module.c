@@ -238,8 +238,8 @@ bool ckt_soft_is_eager(void)
 }
 
 /*
- * With CUDA_MODULE_LOADING=LAZY, code takes device memory when it is loaded.  As with a real driver,
- * the code then lies among the variables, in the order of first uses.
+ * With CUDA_MODULE_LOADING=LAZY, code takes device memory when it is loaded.  As with a real
+ * driver, the code then lies among the variables, in the order of first uses.
  */
 static bool code_takes_memory(void)
 {
