@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program advised about ranges of managed memory; any thread.  For managed_hint.c,
- * managed_range.c and allocators of such memory.
+ * The program's advice about ranges of managed memory; any thread.  For managed_hint.c,
+ * managed_range.c and allocators of managed memory.
  */
 #pragma once
 
@@ -10,14 +10,14 @@
 struct ckt_advice {
 	bool read_mostly;
 	bool by_host;
-	uint64_t by_devices; /* a bit a device */
+	uint64_t by_devices; /* one bit for each device */
 	CUmemLocation preferred, fetched;
 };
 
-/* Changes what holds in [begin, begin + size). */
+/* Changes the advice for [begin, begin + size). */
 CUresult ckt_advice_change(uint64_t begin, uint64_t size,
 	void (*change)(struct ckt_advice *advice, const void *data), const void *data);
-/* The addresses were reused: forgets their advice. */
+/* Forgets the advice for addresses that are reused. */
 void ckt_advice_forget(uint64_t begin, uint64_t size);
-/* Whether all of it is managed memory of one allocation. */
+/* Whether the whole range is managed memory of one allocation. */
 CUresult ckt_managed_check(CUdeviceptr address, size_t size);

@@ -2,12 +2,12 @@
 /*
  * Stream capture; see capture.h.
  *
- *	begin -> active -- a forbidden call --> invalidated -- end --> gone, its graph with it
- *	           `------------ end -------------------------------> gone, its graph is the program's
+ * begin -> active -- a forbidden call --> invalidated -- end --> gone, its graph with it
+ *            `------------ end -------------------------------> gone, its graph is the program's
  *
- * A stream joins by waiting for an event that was recorded in the capture, and leaves when the
- * capture ends.  One that is destroyed meanwhile leaves behind what it captured: the capture goes
- * on, and has to be joined with that as with any other stream's.
+ * A stream joins when it waits for an event that was recorded in the capture, and leaves when the
+ * capture ends.  The nodes of a stream that is destroyed meanwhile stay in the capture.  The origin
+ * has to join them, like those of any other stream.
  */
 #include "cudacommon/capture.h"
 #include "cudacommon/launch_attribute.h"
@@ -20,11 +20,11 @@ struct ckt_capture_stream {
 	struct capture *capture;
 	uint64_t stream;
 	bool blocking;
-	bool gone;               /* destroyed: no call is for it any more */
-	struct ckt_node **nodes; /* what the next node comes behind */
+	bool gone;               /* destroyed: no more calls name it */
+	struct ckt_node **nodes; /* the dependencies of the next node */
 	CUgraphEdgeData *data;
 	size_t count;
-	/* cuStreamGetCaptureInfo's answer: valid until the next call for the stream */
+	/* the answer of cuStreamGetCaptureInfo, valid until the next call for the stream */
 	CUgraphNode *told;
 	CUgraphEdgeData *told_data;
 };
@@ -44,9 +44,9 @@ struct capture {
 struct captured_event {
 	struct captured_event *next;
 	uint64_t event;
-	struct capture *capture; /* NULL: has ended */
+	struct capture *capture; /* NULL: the capture has ended */
 	struct ckt_node **nodes;
-	CUgraphEdgeData edge; /* to each of them, of what waits */
+	CUgraphEdgeData edge; /* from each node to the node that waits */
 	size_t count;
 };
 
@@ -56,7 +56,7 @@ static struct captured_event *events;
 static uint64_t next_id = 1;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-/* ---- Finding.  Precondition: entered, here and below. */
+/* ---- Look-ups.  Precondition of all functions below: entered. */
 
 static struct ckt_capture_stream *find_stream(uint64_t stream)
 {
@@ -75,7 +75,7 @@ static struct captured_event *find_event(uint64_t event)
 	return NULL;
 }
 
-/* A capture that the legacy default stream would have to wait for. */
+/* Finds a capture that the legacy default stream would have to wait for. */
 static struct capture *find_blocking(void)
 {
 	for (struct capture *c = captures; c; c = c->next)
@@ -99,7 +99,7 @@ static void forget_told(struct ckt_capture_stream *s)
 	s->told_data = NULL;
 }
 
-/* ---- What every call asks */
+/* ---- Checks of every call */
 
 CUresult ckt_capture_enter_slow(uint64_t stream, struct ckt_capture_stream **ret)
 {
@@ -181,7 +181,7 @@ CUresult ckt_capture_append(
 	return CUDA_SUCCESS;
 }
 
-/* The next node, a kernel's, may begin before the kernels that it comes behind have ended. */
+/* The next node is a kernel and may begin before the kernels that it depends on have ended. */
 static void programmatic(struct ckt_capture_stream *s)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -209,7 +209,7 @@ static void forget(uint64_t event)
 		}
 }
 
-/* An event that stands behind these nodes. */
+/* Records that the event follows these nodes. */
 static CUresult record_nodes(struct capture *capture, uint64_t event,
 	struct ckt_node *const *behind, size_t count, CUgraphEdgeData edge)
 {
@@ -243,7 +243,8 @@ static bool brings(const struct ckt_kernel_spec *spec, CUlaunchAttributeID id)
 }
 
 /*
- * What the node keeps: the launch's own attributes, and the stream's where the launch says nothing.
+ * Collects the node's attributes: those of the launch, and those of the stream that the launch does
+ * not set.
  */
 static unsigned node_attributes(const struct ckt_capture_stream *s,
 	const struct ckt_kernel_spec *given, bool cooperative, CUlaunchAttribute *list)
@@ -279,7 +280,7 @@ CUresult ckt_capture_kernel(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	spec.attributes = attributes;
 	spec.attribute_count = node_attributes(s, given, cooperative, attributes);
-	/* In a graph, the order of nodes is what its edges say. */
+	/* In a graph, edges define the order of nodes. */
 	for (unsigned i = 0; i < given->attribute_count; i++)
 		if (given->attributes[i].id ==
 				CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
@@ -341,7 +342,7 @@ CUresult ckt_capture_event_check_slow(uint64_t event)
 {
 	ckt_graph_enter();
 	struct captured_event *e = find_event(event);
-	/* Of a capture that is over, the event is no event until it is recorded again. */
+	/* After the end of the capture, the event is invalid until it is recorded again. */
 	bool capturing = e && e->capture;
 	if (capturing)
 		e->capture->invalid = true;
@@ -418,7 +419,7 @@ static CUresult add_stream(struct capture *c, uint64_t stream, struct ckt_captur
 static CUresult wait_captured(
 	uint64_t stream, struct ckt_capture_stream *s, const struct captured_event *e)
 {
-	/* The capture is over: there is nothing that could be waited for. */
+	/* The capture has ended, so there is nothing to wait for. */
 	if (!e->capture)
 		return s ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_ERROR_INVALID_VALUE;
 	if (e->capture->invalid)
@@ -477,7 +478,7 @@ static void stream_free(struct ckt_capture_stream *s)
 	free(s);
 }
 
-/* Takes the capture away; its graph is the caller's. */
+/* Removes the capture; the caller takes over its graph. */
 static void dissolve(struct capture *c)
 {
 	for (struct ckt_capture_stream *s = c->streams, *next; s; s = next) {
@@ -560,7 +561,7 @@ CKT_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode
 	return ckt_graph_leave(begin(stream, mode, NULL, NULL, NULL, 0));
 }
 
-/* Before CUDA 10.1 there was one mode. */
+/* Before CUDA 10.1, there was only one mode. */
 CKT_EXPORT CUresult cuStreamBeginCapture(CUstream handle)
 {
 	return cuStreamBeginCapture_v2(handle, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -584,10 +585,7 @@ CKT_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_h
 			: CUDA_ERROR_INVALID_VALUE);
 }
 
-/*
- * Whether everything that other streams captured lies before what the origin's next node would come
- * behind.
- */
+/* Whether the origin's next node would depend on all nodes that other streams captured. */
 static bool joined(struct capture *c, const struct ckt_capture_stream *origin)
 {
 	ckt_graph_unmark(c->graph);
@@ -612,7 +610,7 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 		return ckt_graph_leave(
 			ret_graph ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE);
 	struct capture *c = s->capture;
-	/* Who captured into a graph of theirs has it already. */
+	/* A program that captured into its own graph has that graph already. */
 	if (!ret_graph && c->own_graph)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
@@ -643,8 +641,8 @@ CKT_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret_graph)
 }
 
 /*
- * A capture whose origin goes ends without a graph.  What another stream captured stays part of it
- * (seen on an H200).
+ * A capture without its origin stream ends without a graph.  Nodes of another destroyed stream stay
+ * in the capture (seen on an H200).
  */
 void ckt_capture_stream_gone(uint64_t stream)
 {
@@ -653,7 +651,7 @@ void ckt_capture_stream_gone(uint64_t stream)
 	ckt_graph_enter();
 	struct ckt_capture_stream *s = find_stream(stream);
 	if (s && s->capture->origin == stream) {
-		/* The program's own graph with it, where it captured into one. */
+		/* This destroys the graph, even if it is the program's own. */
 		struct ckt_graph *graph = s->capture->graph;
 		dissolve(s->capture);
 		ckt_graph_free(graph);
@@ -663,7 +661,7 @@ void ckt_capture_stream_gone(uint64_t stream)
 	ckt_graph_leave(CUDA_SUCCESS);
 }
 
-/* ---- Questions */
+/* ---- Queries */
 
 CKT_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *ret)
 {
@@ -677,7 +675,7 @@ CKT_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *
 	if (!ckt_capture_count)
 		return CUDA_SUCCESS;
 	ckt_graph_enter();
-	/* Asking does not spoil the capture that a use of the default stream would. */
+	/* A query does not invalidate a capture, although a use of the default stream would. */
 	if (is_legacy(stream))
 		return ckt_graph_leave(
 			find_blocking() ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS);
@@ -795,8 +793,8 @@ CKT_EXPORT CUresult cuStreamUpdateCaptureDependencies(
 CKT_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	/*
-	 * Any number is kept, as CUDA keeps it; one that is no mode forbids what this thread's own
-	 * captures forbid.
+	 * CUDA stores any number, and so does this code.  An invalid mode forbids what this
+	 * thread's own captures forbid.
 	 */
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;

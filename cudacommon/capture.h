@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture.  Every function that puts work on a stream asks here first; while nothing
- * captures that is one load. Errors are CUDA's for what a capture does not allow, and such a call
- * spoils ("invalidates") the capture, as CUDA documents.
+ * Stream capture.  Every function that submits work to a stream calls these functions first;
+ * without a capture this costs one load.  Errors are CUDA's for calls that a capture forbids.  Such
+ * a call invalidates the capture, as CUDA documents.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 struct ckt_capture_stream;
 
-extern _Atomic unsigned ckt_capture_count;  /* captures under way */
+extern _Atomic unsigned ckt_capture_count;  /* running captures */
 extern _Atomic unsigned ckt_capture_events; /* events last recorded in a capture */
 
 CUresult ckt_capture_enter_slow(uint64_t stream, struct ckt_capture_stream **ret);
@@ -42,7 +42,10 @@ static inline CUresult ckt_capture_forbid(uint64_t stream)
 							   : ckt_capture_forbid_slow(stream);
 }
 
-/* Calls that CUDA counts as potentially unsafe for captures, also those of other threads. */
+/*
+ * Checks a call that CUDA defines as potentially unsafe for captures, including captures of other
+ * threads.
+ */
 static inline CUresult ckt_capture_unsafe(void)
 {
 	return __builtin_expect(ckt_capture_count == 0, 1) ? CUDA_SUCCESS
@@ -57,7 +60,7 @@ static inline CUresult ckt_capture_context_check(uint64_t context)
 		: ckt_capture_context_check_slow(context);
 }
 
-/* Asking about an event and waiting for it on the host. */
+/* Checks a query of an event, or a wait for it on the host. */
 static inline CUresult ckt_capture_event_check(uint64_t event)
 {
 	return __builtin_expect((ckt_capture_count | ckt_capture_events) == 0, 1)
@@ -71,7 +74,7 @@ static inline void ckt_capture_event_forget(uint64_t event)
 		ckt_capture_event_forget_slow(event);
 }
 
-/* ret_done: the capture took the call, nothing is to be sent. */
+/* ret_done: the capture took the call, and the caller must not send it. */
 static inline CUresult ckt_capture_record(
 	uint64_t event, uint64_t stream, unsigned flags, bool *ret_done)
 {
@@ -96,12 +99,12 @@ static inline CUresult ckt_capture_wait(
  */
 CUresult ckt_capture_append(
 	struct ckt_capture_stream *stream, CUgraphNodeType type, struct ckt_node **ret_node);
-/* Precondition: entered.  A launch; the spec's attributes are the launch's. */
+/* Precondition: entered.  Captures a launch; the spec's attributes are the launch's. */
 CUresult ckt_capture_kernel(
 	struct ckt_capture_stream *stream, const struct ckt_kernel_spec *spec, bool cooperative);
-/* Precondition: entered.  On a stream that captures, allocating and freeing become nodes. */
+/* Precondition: entered.  On a stream that captures, allocations and frees become nodes. */
 CUresult ckt_capture_alloc(
 	struct ckt_capture_stream *stream, CUdevice device, size_t size, uint64_t *ret_address);
 CUresult ckt_capture_free(struct ckt_capture_stream *stream, uint64_t address);
-/* The stream is about to be destroyed. */
+/* Call it before the stream is destroyed. */
 void ckt_capture_stream_gone(uint64_t stream);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of copies, and boxes between contexts: each is one of the library's own copies. */
+/*
+ * Batches of copies, and 3D copies between contexts: each becomes an ordinary copy of the library.
+ */
 #include "cudacommon/interface.h"
 
 static bool order_is_known(CUmemcpySrcAccessOrder order)
@@ -9,8 +11,8 @@ static bool order_is_known(CUmemcpySrcAccessOrder order)
 }
 
 /*
- * Every copy reads its source in the stream's order, or at once where that is the host's: both are
- * what each of the orders allows.
+ * Every copy reads its source in the stream's order, or at once if host memory requires it.  Each
+ * of CUDA's source orders allows both.
  */
 CKT_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes,
 	size_t count, CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count,
@@ -32,7 +34,7 @@ CKT_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *targets, CUdeviceptr *sou
 	return result;
 }
 
-/* The first version says which copy failed; SIZE_MAX where it was none alone. */
+/* The first version reports the index of the failed copy, or SIZE_MAX if no single copy failed. */
 CKT_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *targets, CUdeviceptr *sources, size_t *sizes,
 	size_t count, CUmemcpyAttributes *attributes, size_t *indices, size_t attribute_count,
 	size_t *failed, CUstream stream)
@@ -158,7 +160,7 @@ CKT_EXPORT CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *o
 	return copy_boxes(count, ops, failed, flags, stream);
 }
 
-/* ---- Between contexts: an address says by itself where it is. */
+/* ---- Between contexts: the address alone determines the memory. */
 
 static CUDA_MEMCPY3D without_contexts(const CUDA_MEMCPY3D_PEER *copy)
 {
@@ -192,7 +194,7 @@ CKT_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy)
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_MEMCPY3D plain = without_contexts(copy);
-	/* The host is in no context. */
+	/* Host memory belongs to no context. */
 	CUcontext src = copy->srcMemoryType == CU_MEMORYTYPE_HOST ? NULL : copy->srcContext;
 	CUcontext dst = copy->dstMemoryType == CU_MEMORYTYPE_HOST ? NULL : copy->dstContext;
 	CUresult result = ckt_copy_join(dst, src, true);

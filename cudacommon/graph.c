@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: nodes and edges, copies, questions.  See graph.h. */
+/* Graphs: nodes and edges, copies, queries.  See graph.h. */
 #include "cudacommon/graph.h"
 #include "base/fork.h"
 
@@ -23,7 +23,7 @@ CUgraphNode ckt_node_handle(const struct ckt_node *node)
 	return (CUgraphNode)(uintptr_t)node->object.id;
 }
 
-/* ---- Making and freeing */
+/* ---- Creation and destruction */
 
 CUresult ckt_graph_new(bool named, struct ckt_graph **ret_graph)
 {
@@ -46,7 +46,7 @@ static void drop_edge(struct ckt_edges *edges, const struct ckt_node *node)
 		}
 }
 
-/* The struct itself: at once, or by the table when its slot is used again. */
+/* Frees the struct at once, or the table frees it when it reuses the slot. */
 static void node_dispose(struct ckt_node *node)
 {
 	ckt_node_drop_params(node);
@@ -173,8 +173,8 @@ CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_gra
 		struct ckt_node *node;
 		from->nodes[i]->index = (uint32_t)i;
 		/*
-		 * Memory has one owner, and so has a condition: only an executable graph is a copy
-		 * that may name it too.
+		 * Memory and conditions have one owner.  Only a copy for an executable graph may
+		 * name them too.
 		 */
 		result = named &&
 				(ckt_node_is_memory(from->nodes[i]) ||
@@ -208,7 +208,7 @@ CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_gra
 	return result;
 }
 
-/* ---- Walking */
+/* ---- Traversal */
 
 void ckt_graph_unmark(struct ckt_graph *graph)
 {
@@ -219,8 +219,8 @@ void ckt_graph_unmark(struct ckt_graph *graph)
 void ckt_graph_mark(struct ckt_node *start, bool forward)
 {
 	/*
-	 * Each node is entered once, so the graph's size is room enough; a long chain must not use
-	 * up the stack.
+	 * Each node is entered once, so the array needs one element for each node.  Recursion could
+	 * overflow the stack for a long chain.
 	 */
 	struct ckt_node **todo = malloc((start->graph->count + 1) * sizeof *todo);
 	size_t count = 0;
@@ -279,7 +279,7 @@ CKT_EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
 	ckt_graph_enter();
 	struct ckt_graph *graph = ckt_graph_find(handle);
-	/* A child graph goes with its node, and so does a body. */
+	/* A child graph or a body is destroyed with its node. */
 	if (!graph || graph->owner)
 		return ckt_graph_leave(CUDA_ERROR_INVALID_VALUE);
 	if (graph->capturing)
@@ -328,8 +328,8 @@ CKT_EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *ret_
 }
 
 /*
- * CUDA's way of listing: without an array the number; with one, what is there, and NULL in what is
- * left of it.
+ * CUDA's convention for lists: without an array, return the number; with an array, fill it and set
+ * unused elements to NULL.
  */
 static CUresult list_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, bool roots_only)
 {
@@ -450,7 +450,7 @@ static CUresult add_dependencies(const struct ckt_graph *graph, const CUgraphNod
 {
 	if (!graph || (count && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* All or none. */
+	/* Remove all or none. */
 	for (size_t i = 0; i < count; i++) {
 		const struct ckt_node *a = ckt_node_find(from[i]), *b = ckt_node_find(to[i]);
 		if (!a || !b || a == b || a->graph != graph || b->graph != graph || find_edge(a, b))

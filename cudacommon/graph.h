@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs: nodes, edges and parameters are plain memory here, and so is stream capture.  The library
- * makes the executable form when a graph is instantiated (interface.h): the client sends a
- * description to the worker (rpc/graph.h), so that building and asking cost no round trip and a
- * session that is checkpointed in the middle of a capture has nothing of it to save; the soft GPU
- * puts the nodes on a stream.
+ * Graphs and stream capture: nodes, edges and parameters are plain memory here.  The library makes
+ * the executable form when a graph is instantiated (interface.h).  The client sends a description
+ * to the worker (rpc/graph.h), so building and queries need no round trip.  A checkpoint during a
+ * capture has nothing of the capture to save.  The soft GPU submits the nodes to the stream.
  *
- * Threading: one lock over all graphs and captures, ckt_graph_lock; functions below expect it held
- * unless they say otherwise. A copy (of cuGraphClone, in a child node, inside an executable graph)
- * knows for each node which one it was made from.
+ * Threading: one lock, ckt_graph_lock, protects all graphs and captures.  The functions below
+ * expect the lock to be held unless noted.  A copy (from cuGraphClone, in a child node, in an
+ * executable graph) stores for each node its original.
  */
 #pragma once
 
@@ -30,7 +29,7 @@ struct ckt_edges {
 };
 
 struct ckt_kernel_node {
-	CUfunction handle;             /* as the program gave it: a CUfunction or a CUkernel */
+	CUfunction handle;             /* from the program: a CUfunction or a CUkernel */
 	struct ckt_function *function; /* the client's */
 	unsigned grid[3], block[3], shared_bytes;
 	uint8_t *params; /* packed, owned */
@@ -43,10 +42,10 @@ struct ckt_kernel_node {
 	unsigned attribute_count;
 };
 
-/* Allocates or frees; see graph_memory.c. */
+/* An allocation or a free; see graph_memory.c. */
 struct ckt_memory_node {
 	struct ckt_graph_block *block; /* counted */
-	size_t size;                   /* of an allocation, as asked */
+	size_t size;                   /* the requested size of an allocation */
 };
 
 /* A batch of memory operations. */
@@ -57,37 +56,37 @@ struct ckt_memop_node {
 
 enum { CKT_CONDITIONAL_BODIES_MAX = 1 << 16 };
 
-/* Chooses among graphs by a condition; see graph_condition.c. */
+/* Selects a graph by a condition; see graph_condition.c. */
 struct ckt_conditional_node {
 	CUgraphConditionalHandle handle;
 	uint64_t context;
-	unsigned value, flags; /* the handle's */
-	/* the handle was made for the graph that many around the node's own */
+	unsigned value, flags; /* of the handle */
+	/* the handle was created for the graph this many levels above the node's graph */
 	unsigned up;
 	CUgraphConditionalNodeType type;
 	unsigned count;
 	struct ckt_graph **bodies; /* owned, and its elements */
-	/* owned: what the program was given; NULL inside an executable graph */
+	/* the handles for the program, owned; NULL in an executable graph */
 	CUgraph *told;
 };
 
-/* A handle made for a graph. */
+/* A condition handle created for a graph. */
 struct ckt_condition {
 	CUgraphConditionalHandle handle;
 	uint64_t context;
 	unsigned value, flags;
-	bool used; /* has a node, or had */
+	bool used; /* has or had a node */
 };
 
 struct ckt_node {
-	struct ckt_cudacommon_object object; /* id 0: inside an executable graph */
+	struct ckt_cudacommon_object object; /* id 0: in an executable graph */
 	struct ckt_graph *graph;
 	CUgraphNodeType type;
-	uint64_t origin; /* the node that this one was copied from; 0: none */
+	uint64_t origin; /* the original of a copied node; 0: none */
 	uint64_t context;
 	uint32_t index; /* scratch: its index in the graph while the graph is encoded */
 	bool mark;      /* scratch */
-	bool disabled;  /* in an executable graph */
+	bool disabled;  /* only in an executable graph */
 	struct ckt_edges in, out;
 	union {
 		struct ckt_kernel_node kernel;
@@ -102,7 +101,7 @@ struct ckt_node {
 	};
 };
 
-/* The graphs inside of a node: a child graph, or bodies. */
+/* The graphs in a node: a child graph, or bodies. */
 static inline struct ckt_graph *const *ckt_node_graphs(
 	const struct ckt_node *node, size_t *ret_count)
 {
@@ -119,38 +118,41 @@ struct ckt_user_ref {
 };
 
 struct ckt_graph {
-	struct ckt_cudacommon_object object; /* id 0: inside an executable graph */
-	struct ckt_node **nodes;             /* in the order of their making */
+	struct ckt_cudacommon_object object; /* id 0: in an executable graph */
+	struct ckt_node **nodes;             /* in the order of creation */
 	size_t count, room;
-	struct ckt_node *owner; /* the node that holds it, or NULL */
+	struct ckt_node *owner; /* the node that contains the graph, or NULL */
 	struct ckt_user_ref *users;
 	size_t user_count;
 	bool capturing; /* a stream adds nodes to it */
 	/*
-	 * of a graph that allocates, frees or has conditions: its latest executable graph, the only
-	 * one
+	 * the latest executable graph of a graph that allocates, frees or has conditions; there is
+	 * only one
 	 */
 	uint64_t only_exec;
 	struct ckt_condition *conditions;
 	size_t condition_count;
-	/* counted; the graph stands for a library call, see graph_call.c; NULL: an ordinary one */
+	/*
+	 * counted; the library call that the graph represents, see graph_call.c; NULL: an ordinary
+	 * graph
+	 */
 	struct ckt_graph_call *call;
 };
 
-/* Allocations less frees of a block in an executable graph. */
+/* Allocations minus frees of a block in an executable graph. */
 struct ckt_exec_block {
-	struct ckt_graph_block *block; /* the nodes' */
+	struct ckt_graph_block *block; /* belongs to the nodes */
 	int balance;
 	bool allocates;
 };
 
-/* What is launched.  The library's own part of it stands behind (ckt_exec_new). */
+/* An executable graph.  The library's own part follows the struct (ckt_exec_new). */
 struct ckt_exec {
 	struct ckt_cudacommon_object object;
-	/* a copy of its own: origins are the nodes of the graph it was made from */
+	/* the exec's own copy: origins are the nodes of the source graph */
 	struct ckt_graph *graph;
 	uint64_t flags;
-	struct ckt_exec_block *blocks; /* of memory that it allocates or frees */
+	struct ckt_exec_block *blocks; /* memory that the exec allocates or frees */
 	size_t block_count;
 	bool uses_memory; /* was launched or uploaded before */
 };
@@ -169,19 +171,16 @@ static inline CUresult ckt_graph_leave(CUresult result)
 /* ---- graph.c */
 struct ckt_graph *ckt_graph_find(CUgraph handle);
 struct ckt_node *ckt_node_find(CUgraphNode handle);
-/* named: gets a handle. */
+/* named: the graph gets a handle. */
 CUresult ckt_graph_new(bool named, struct ckt_graph **ret_graph);
 void ckt_graph_free(struct ckt_graph *graph);
 CUresult ckt_graph_copy(const struct ckt_graph *from, bool named, struct ckt_graph **ret_graph);
-/* A node without parameters, behind those of the list; data may be NULL. */
+/* Adds a node without parameters that depends on the nodes of the list; data may be NULL. */
 CUresult ckt_node_new(struct ckt_graph *graph, CUgraphNodeType type,
 	struct ckt_node *const *dependencies, const CUgraphEdgeData *data, size_t count,
 	struct ckt_node **ret_node);
 void ckt_node_free(struct ckt_node *node);
-/*
- * Marks the nodes of the graph that precede those (or follow them, if forward), including
- * themselves.
- */
+/* Marks the given nodes and all nodes that precede them, or follow them if forward. */
 void ckt_graph_unmark(struct ckt_graph *graph);
 void ckt_graph_mark(struct ckt_node *node, bool forward);
 struct ckt_node *ckt_graph_find_copy(struct ckt_graph *graph, uint64_t origin);
@@ -192,58 +191,58 @@ struct ckt_exec *ckt_exec_find(CUgraphExec handle);
 
 /* ---- graph_update.c */
 /*
- * Pairs the nodes of two graphs as an update does, and sorts those of the update in the order of
- * the other's.  ret_info: may be NULL; its nodes are the update's.  On failure some child graphs of
+ * Pairs the nodes of two graphs for an update, and sorts the update's nodes in the order of the
+ * other graph.  ret_info may be NULL; its nodes are the update's.  On failure, some child graphs of
  * the update may already be sorted.
  */
-/* the parameters; precondition: paired */
+/* Updates the parameters.  Precondition: paired. */
 CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from);
 CUgraphExecUpdateResult ckt_graph_pair(
 	struct ckt_graph *graph, struct ckt_graph *update, CUgraphExecUpdateResultInfo *ret_info);
 
 /* ---- graph_condition.c */
 bool ckt_graph_has_conditions(const struct ckt_graph *graph);
-/* A handle without a node, somewhere in it. */
+/* Whether a handle in the graph or below has no node. */
 bool ckt_graph_has_idle_condition(const struct ckt_graph *graph);
 /* Precondition: the node has no parameters yet. */
 CUresult ckt_node_set_conditional(
 	struct ckt_node *node, const CUDA_CONDITIONAL_NODE_PARAMS *params);
 CUresult ckt_node_copy_conditional(struct ckt_node *to, const struct ckt_node *from);
 void ckt_node_drop_conditional(struct ckt_node *node);
-/* The condition of the node of an update, not its bodies. */
+/* Updates the node's condition, without its bodies. */
 void ckt_node_adopt_condition(struct ckt_node *to, const struct ckt_node *from);
 bool ckt_graph_is_body(const struct ckt_graph *graph);
-/* Whether bodies may hold all their nodes; ret_node: the one that they may not. */
+/* Whether bodies may contain all their nodes; ret_node: the first forbidden node. */
 CUgraphInstantiateResult ckt_graph_check_bodies(
 	const struct ckt_graph *graph, const struct ckt_node **ret_node);
 
 /* ---- graph_call.c */
 /*
- * Appends a captured call, which the library knows by this id, as the capture's next node.  Takes
- * the call over, also on failure.
+ * Appends a captured call with this id as the capture's next node.  Takes over the call, also on
+ * failure.
  */
 CUresult ckt_graph_call_append(struct ckt_capture_stream *stream, uint64_t id);
 /* The call that the graph represents; 0: none. */
 uint64_t ckt_graph_call_id(const struct ckt_graph *graph);
-/* The graph represents what the other one represents. */
+/* Makes the graph represent the same call as the other graph. */
 void ckt_graph_call_share(struct ckt_graph *to, const struct ckt_graph *from);
 void ckt_graph_call_drop(struct ckt_graph *graph);
 
 /* ---- graph_memory.c */
-extern _Atomic unsigned ckt_graph_blocks; /* there are */
+extern _Atomic unsigned ckt_graph_blocks; /* the number of blocks */
 static inline bool ckt_node_is_memory(const struct ckt_node *node)
 {
 	return node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 		node->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 }
 /*
- * A block for an allocation of the graph after those nodes.  The caller gives it to a node or
- * leaves it.
+ * Makes a block for an allocation of the graph after those nodes.  The caller gives it to a node or
+ * calls ckt_graph_block_leave.
  */
 CUresult ckt_graph_block_take(struct ckt_graph *graph, struct ckt_node *const *behind, size_t count,
 	CUdevice device, size_t size, struct ckt_graph_block **ret_block);
 void ckt_graph_block_leave(struct ckt_graph_block *block);
-/* Whether a new node of the graph may free that address. */
+/* Whether a new node of the graph may free the address. */
 CUresult ckt_graph_block_freeable(
 	const struct ckt_graph *graph, uint64_t address, struct ckt_graph_block **ret_block);
 uint64_t ckt_graph_block_address(const struct ckt_graph_block *block);
@@ -255,38 +254,38 @@ bool ckt_graph_has_memory(const struct ckt_graph *graph);
 CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params, CUdevice *ret_device);
 CUresult ckt_exec_memory_init(struct ckt_exec *exec);
 void ckt_exec_memory_fini(struct ckt_exec *exec);
-/* The graph is about to exist on the device: uploaded. */
+/* Call it before the graph is uploaded to the device. */
 void ckt_exec_memory_use(struct ckt_exec *exec);
-/* Not locked, as is the next: checks the rules before a launch. */
+/* Checks the rules before a launch.  This function and the next need no lock. */
 CUresult ckt_exec_memory_launch(struct ckt_exec *exec);
-/* The program frees an address: false if no graph owns it. */
+/* Frees an address for the program; false if no graph owns it. */
 bool ckt_graph_memory_free(uint64_t address, CUresult *ret_result);
 
 /* ---- graph_node.c */
-/* The packed buffer of `extra`; NULL if there is none, and *ret_size is unchanged. */
+/* Returns the packed buffer of `extra`; NULL if there is none, and *ret_size is unchanged. */
 CUresult ckt_launch_extra(void **extra, const void **ret_buffer, size_t *ret_size);
 
 struct ckt_kernel_spec {
 	CUfunction handle;
-	uint64_t context; /* 0: the current one */
+	uint64_t context; /* 0: the current context */
 	struct ckt_function *function;
 	unsigned param_count;
 	size_t param_bytes;
 	unsigned grid[3], block[3], shared_bytes;
 	const CUlaunchAttribute *attributes;
 	unsigned attribute_count;
-	void **params;      /* either */
-	const void *packed; /* or */
+	void **params;      /* either this */
+	const void *packed; /* or this */
 	size_t packed_bytes;
 };
-/* Each replaces the node's parameters; failure changes nothing. */
+/* Each function replaces the node's parameters; failure changes nothing. */
 CUresult ckt_node_set_kernel(struct ckt_node *node, const struct ckt_kernel_spec *spec);
 CUresult ckt_node_set_copy(struct ckt_node *node, const CUDA_MEMCPY3D *copy);
 CUresult ckt_node_set_fill(struct ckt_node *node, const CUDA_MEMSET_NODE_PARAMS *fill);
 CUresult ckt_node_set_memop(struct ckt_node *node, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params);
 CUresult ckt_node_copy_params(struct ckt_node *to, const struct ckt_node *from, bool named);
 void ckt_node_drop_params(struct ckt_node *node);
-/* Turns a launch's description into a node's parameters; checks it for the current context. */
+/* Converts a launch's description to a node's parameters, and checks it for the current context. */
 CUresult ckt_kernel_spec_read(
 	const CUDA_KERNEL_NODE_PARAMS *params, struct ckt_kernel_spec *ret_spec);
 

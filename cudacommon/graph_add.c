@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding nodes to graphs and changing their parameters, kind by kind. */
+/* Adds nodes to graphs and changes their parameters, for each kind of node. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cudacommon/graph.h"
 #include "cudacommon/memop.h"
 
-/* The graph and the nodes of a cuGraphAdd*Node call. */
+/* Checks the graph and the nodes of a cuGraphAdd*Node call. */
 static CUresult begin(CUgraphNode *ret, CUgraph handle, const CUgraphNode *list,
 	const CUgraphEdgeData *data, size_t count, CUgraphNodeType type, struct ckt_node **ret_node)
 {
@@ -41,7 +41,7 @@ static CUresult context_of(CUcontext handle, uint64_t *ret_context)
 	return ckt_cudacommon_context_check(handle);
 }
 
-/* The graph itself becomes the node's, and keeps its handle. */
+/* The node takes over the graph, which keeps its handle. */
 static CUresult move_child(struct ckt_node *node, struct ckt_graph *child)
 {
 	if (!node->object.id || node->child || child->owner || child->capturing)
@@ -76,7 +76,7 @@ static CUresult set_memory(struct ckt_node *node, const CUgraphNodeParams *p)
 	return result;
 }
 
-/* Of the union, what a kind of node has. */
+/* The bytes of the union that each kind of node uses. */
 static size_t params_size(const CUgraphNodeParams *p)
 {
 	switch (p->type) {
@@ -121,7 +121,7 @@ static bool is_padded(const CUgraphNodeParams *p)
 	return true;
 }
 
-/* Attributes are set by their own function and stay. */
+/* A separate function sets attributes, so they stay. */
 static CUresult keep_attributes(
 	const struct ckt_node *node, struct ckt_kernel_spec *spec, CUlaunchAttribute **ret_kept)
 {
@@ -228,7 +228,7 @@ static CUresult set_record(struct ckt_node *node, const CUgraphNodeParams *p, ui
 	return set_event(node, p->eventRecord.event);
 }
 
-/* What such a node does is settled when it is added. */
+/* The parameters of such a node are fixed when it is added. */
 static CUresult set_block(struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
 {
 	return node->memory.block ? CKT_AS_CUDA_NOT_SUPPORTED : set_memory(node, p);
@@ -242,7 +242,10 @@ static CUresult set_memop(struct ckt_node *node, const CUgraphNodeParams *p, uin
 	return result ? result : ckt_node_set_memop(node, &p->memOp);
 }
 
-/* What such a node does is settled when it is added; its bodies change by their own nodes. */
+/*
+ * The parameters of such a node are fixed when it is added; its bodies change through their own
+ * nodes.
+ */
 static CUresult set_conditional(
 	struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context)
 {
@@ -258,8 +261,8 @@ static CUresult refuse_semaphores(
 }
 
 /*
- * By the type of the node.  *ret_context holds the node's context and is written by those kinds
- * whose parameters name another.
+ * Depends on the node's type.  *ret_context holds the node's context; kinds with a context
+ * parameter overwrite it.
  */
 typedef CUresult set_function(
 	struct ckt_node *node, const CUgraphNodeParams *p, uint64_t *ret_context);
@@ -280,7 +283,7 @@ static set_function *const setters[] = {
 	[CU_GRAPH_NODE_TYPE_CONDITIONAL] = set_conditional,
 };
 
-/* Precondition: locked.  The new parameters of a node, in the union's general form. */
+/* Precondition: locked.  Returns the new parameters of a node in the union's general form. */
 static CUresult set_params(struct ckt_node *node, const CUgraphNodeParams *p)
 {
 	uint64_t context = node->context;
@@ -333,7 +336,7 @@ CKT_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams *
 			: CUDA_ERROR_INVALID_VALUE);
 }
 
-/* In an executable graph: the copy there changes. */
+/* In an executable graph, changes the copy of the node. */
 CKT_EXPORT CUresult cuGraphExecNodeSetParams(
 	CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeParams *params)
 {
@@ -349,7 +352,7 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(
 		.context = node->context,
 		.graph = node->graph};
 	CUresult result = ckt_node_copy_params(&trial, node, false);
-	/* The nodes inside a child graph are known by the handles that the exec's own graph has. */
+	/* The program names nodes of a child graph by the handles of the original graph. */
 	if (!result)
 		result = set_params(&trial, params);
 	if (!result && node->type == CU_GRAPH_NODE_TYPE_GRAPH)
@@ -360,7 +363,7 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(
 		result = ckt_exec_change_node(exec, node, &trial);
 	if (!result) {
 		node->context = trial.context;
-		/* The nodes in a child graph stay those that the program has handles of. */
+		/* Nodes of a child graph stay the nodes whose handles the program has. */
 		result = node->type == CU_GRAPH_NODE_TYPE_GRAPH
 			? ckt_graph_adopt(node->child, trial.child)
 			: ckt_node_copy_params(node, &trial, false);
@@ -371,8 +374,8 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(
 }
 
 /*
- * ---- Functions of one kind of node: their arguments in the union's general form, or NULL where
- * they are none
+ * ---- Functions of one kind of node: convert their arguments to the union's general form, or to
+ * NULL if they are invalid
  */
 
 #define ADD_ARGUMENTS CUgraphNode *ret, CUgraph graph, const CUgraphNode *list, size_t count
@@ -383,7 +386,7 @@ CKT_EXPORT CUresult cuGraphExecNodeSetParams(
 		.type = CU_GRAPH_NODE_TYPE_EMPTY \
 	}
 
-/* The first version has less behind it. */
+/* The first version has a shorter struct. */
 static CUgraphNodeParams *of_kernel(CUgraphNodeParams *p, const void *kernel, size_t size)
 {
 	if (!kernel)

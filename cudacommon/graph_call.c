@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Library calls in graphs.  What a call puts on its stream only the genuine library knows, which is
- * the worker's: it captures the call into a graph of its own.  Here the call is a node of the type
- * that the kernels of one call have where they are put into a graph as a whole,
- * CU_GRAPH_NODE_TYPE_GRAPH; its child graph is empty, cannot be added to, and knows the call.
+ * Library calls in graphs.  Only the genuine library, in the worker, knows which work a call
+ * submits to its stream.  The worker captures that work into a graph of its own.  Here, the call is
+ * a node of type CU_GRAPH_NODE_TYPE_GRAPH.  Its child graph is empty, accepts no nodes, and has the
+ * call's id.
  *
- *	captured -> the child of one node -> of every copy of it -> the last copy goes: the worker forgets the call
+ * captured -> the child of one node -> of every copy of it -> the last copy goes: the worker forgets the call
  */
 #include <stdlib.h>
 
 #include "cudacommon/capture.h"
 
 struct ckt_graph_call {
-	uint64_t id;  /* the worker knows it by that */
-	size_t count; /* graphs that stand for it */
+	uint64_t id;  /* the worker's id of the call */
+	size_t count; /* the number of graphs that represent it */
 };
 
 static void leave(struct ckt_graph_call *call)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditional nodes.  The handle of a condition is a random number that kernels get among their
- * parameters.  Where the worker makes the driver's graph from the client's, or makes it again after
- * a restore, it puts the driver's own handle in its place; so with the client, a handle has a
- * meaning in the parameters of its graph's kernels alone, not where a program has stored it in
- * device memory.
+ * Conditional nodes.  The handle of a condition is a random number among the parameters of kernels.
+ * When the worker makes the driver's graph, or makes it again after a restore, it replaces the
+ * handle with the driver's own.  With the client, a handle is therefore valid only in parameters of
+ * its graph's kernels.  A handle that a program stores in device memory is not replaced.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 /* ---- Handles */
 
-/* Random, so that no other parameter is taken for it; never 0. */
+/* Random, so that no other parameter has the same value; never 0. */
 static bool draw(CUgraphConditionalHandle *ret_handle)
 {
 	CUgraphConditionalHandle handle = 0;
@@ -26,7 +25,7 @@ static bool draw(CUgraphConditionalHandle *ret_handle)
 	return true;
 }
 
-/* The graph's own or that of one around it; ret_up: how many around. */
+/* Finds the handle in the graph or in a graph around it; ret_up: the number of levels above. */
 static struct ckt_condition *find(
 	const struct ckt_graph *graph, CUgraphConditionalHandle handle, unsigned *ret_up)
 {
@@ -54,14 +53,14 @@ static CUresult add(struct ckt_graph *graph, uint64_t context, unsigned value, u
 	return CUDA_SUCCESS;
 }
 
-/* It must be named, as an H200's driver has it: none stands for the current one. */
+/* The context must be named, as with an H200's driver; NULL does not mean the current context. */
 static CUresult context_of(CUcontext handle, uint64_t *ret_context)
 {
 	*ret_context = ckt_handle_id(handle);
 	return handle ? ckt_cudacommon_context_check(handle) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* A handle made for a body is good everywhere in the graph that the body is in. */
+/* A handle created for a body is valid in the whole graph that contains the body. */
 static struct ckt_graph *outermost(struct ckt_graph *graph)
 {
 	while (ckt_graph_is_body(graph))
@@ -101,7 +100,7 @@ static bool right_size(CUgraphConditionalNodeType type, unsigned size)
 	}
 }
 
-/* Room for the bodies, none of them there yet. */
+/* Allocates the array of bodies, still empty. */
 static CUresult make_room(struct ckt_conditional_node *c, unsigned count, bool told)
 {
 	c->bodies = calloc(count, sizeof(struct ckt_graph *));
@@ -144,7 +143,7 @@ CUresult ckt_node_set_conditional(struct ckt_node *node, const CUDA_CONDITIONAL_
 		c.bodies[i]->owner = node;
 		c.told[i] = (CUgraph)(uintptr_t)c.bodies[i]->object.id;
 	}
-	/* Where it failed, the node goes, and what it has with it. */
+	/* On failure, the node is freed with all that it owns. */
 	if (!result) {
 		condition->used = true;
 		node->context = context;
@@ -183,7 +182,7 @@ void ckt_node_drop_conditional(struct ckt_node *node)
 {
 	struct ckt_conditional_node c = node->conditional;
 	unsigned up;
-	/* The handle may have another node now. */
+	/* The handle may have another node meanwhile. */
 	struct ckt_condition *condition = node->object.id ? find(node->graph, c.handle, &up) : NULL;
 	if (condition)
 		condition->used = false;
@@ -239,7 +238,7 @@ bool ckt_graph_is_body(const struct ckt_graph *graph)
 	return graph->owner && graph->owner->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
-/* ---- What a body may hold: it is looked at when the graph is made executable. */
+/* ---- Nodes that a body may contain, checked when the graph is instantiated */
 
 static bool is_pageable(CUmemorytype type, const void *host)
 {
@@ -256,7 +255,7 @@ static CUgraphInstantiateResult check_node(const struct ckt_node *node)
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		/* What an H200's driver says of pageable memory. */
+		/* An H200's driver returns this for pageable memory. */
 		return is_pageable(node->copy.srcMemoryType, node->copy.srcHost) ||
 				is_pageable(node->copy.dstMemoryType, node->copy.dstHost)
 			? CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED

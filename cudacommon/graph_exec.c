@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executable graphs: made, launched and destroyed; what is launched is the library's
+ * Executable graphs: creation, launch and destruction; the library provides the launched form
  * (interface.h).
  */
 #include <stdlib.h>
@@ -23,14 +23,12 @@ enum {
 		CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
 };
 
-/* Precondition: entered.  ret_status: why the driver would not. */
+/* Precondition: entered.  ret_status: why the driver refused. */
 static CUresult instantiate(
 	struct ckt_graph *graph, uint64_t flags, uint64_t stream, CUgraphExec *ret)
 {
 	static bool once;
-	/*
-	 * Its handle would be the driver's, known to kernels, and no restore could give it again.
-	 */
+	/* Kernels would know the driver's own handle, and no restore could recreate it. */
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH && ckt_graph_has_conditions(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
@@ -69,7 +67,7 @@ static CUresult instantiate(
 	return CUDA_SUCCESS;
 }
 
-/* A circle, or NULL. */
+/* Returns a node of a cycle, or NULL. */
 static const struct ckt_node *find_circle(struct ckt_graph *graph)
 {
 	size_t *left = calloc(graph->count + 1, sizeof *left), ready = 0;
@@ -155,7 +153,7 @@ CKT_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(
 CKT_EXPORT CUresult cuGraphInstantiateWithFlags(
 	CUgraphExec *ret, CUgraph graph, unsigned long long flags)
 {
-	/* Uploading needs a stream to do it on. */
+	/* An upload needs a stream. */
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
@@ -207,7 +205,7 @@ CKT_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 	return ckt_graph_leave(result);
 }
 
-/* ---- Nodes that are left out */
+/* ---- Disabled nodes */
 
 /* Precondition: entered. */
 static struct ckt_node *exec_node(const struct ckt_exec *exec, CUgraphNode handle)
@@ -272,8 +270,8 @@ static CUresult capture_launch(struct ckt_capture_stream *capturing, const struc
 {
 	struct ckt_node *node;
 	/*
-	 * A child graph's memory is its own, as its conditions are, and those of an executable
-	 * graph are not to be had.
+	 * A child graph has its own memory and conditions; it cannot take over those of an
+	 * executable graph.
 	 */
 	if (exec->block_count || ckt_graph_has_conditions(exec->graph))
 		return CKT_AS_CUDA_NOT_SUPPORTED;

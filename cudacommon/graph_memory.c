@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that graphs allocate.  A block comes from the library's allocator when its node is made,
- * so that its address is fixed for the life of all graphs that name it and a checkpoint keeps it;
- * it goes back with the last node.  A launch has nothing to do for such nodes: what is left of
- * allocating and freeing are the rules about who may do it when, and those are here.
+ * Memory that graphs allocate.  A block is allocated when its node is created, so all graphs that
+ * name it have a fixed address, and a checkpoint saves it.  The block is freed with its last node.
+ * A launch does no work for such nodes.  This file has the rules about who may allocate and free a
+ * block, and when.
  *
- *	idle --launch of a graph that allocates it and does not free it--> live --cuMemFree(Async), a graph that frees it, the next launch
- *	where that was asked for (AUTO_FREE_ON_LAUNCH)--> idle
+ * idle --launch of a graph that allocates it and does not free it--> live
+ * live --cuMemFree(Async), a graph that frees it, the next launch with AUTO_FREE_ON_LAUNCH--> idle
  *
- * Inside a graph an allocation behind the free of another takes over its block where it fits.  So a
- * block may be allocated several times in a graph; what a launch leaves of it is the balance of its
- * nodes.
+ * In a graph, an allocation after the free of another reuses its block if it fits.  A graph may
+ * therefore allocate a block several times.  The balance of its nodes determines the state after a
+ * launch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,21 +22,21 @@ struct ckt_graph_block {
 	uint64_t address, size, granted;
 	uint64_t context;
 	CUdevice device;
-	uint64_t graph; /* id of the graph whose nodes allocate it */
-	/* that graph's own free node behind the latest allocation, or NULL */
+	uint64_t graph; /* id of the graph with the allocating nodes */
+	/* that graph's own free node after the latest allocation, or NULL */
 	const struct ckt_node *freed_by;
 	bool freed_elsewhere; /* another graph has a node that frees it */
-	unsigned nodes;       /* that name it */
-	/* executable graphs that allocate it, launched or uploaded */
+	unsigned nodes;       /* the number of nodes that name it */
+	/* launched or uploaded executable graphs that allocate it */
 	unsigned execs;
 	bool live;
-	int balance;          /* scratch: allocations less frees */
+	int balance;          /* scratch: allocations minus frees */
 	bool seen, allocated; /* scratch */
 };
 
 _Atomic unsigned ckt_graph_blocks;
 
-/* Precondition of everything static here: entered. */
+/* Precondition of all static functions: entered. */
 static struct ckt_graph_block *blocks;
 static uint64_t used_high[CKT_DEVICES_MAX], reserved_high[CKT_DEVICES_MAX];
 
@@ -185,7 +185,7 @@ void ckt_node_drop_memory(struct ckt_node *node)
 	if (!b)
 		return;
 	b->nodes--;
-	/* Such a node goes only with its graph, or when adding it failed. */
+	/* Such a node is freed only with its graph, or when adding it failed. */
 	if (b->freed_by == node)
 		b->freed_by = NULL;
 	block_settle(b);
@@ -316,7 +316,7 @@ bool ckt_graph_memory_free(uint64_t address, CUresult *ret_result)
 	return b != NULL;
 }
 
-/* ---- The API.  That of adding is in graph_add.c */
+/* ---- The API; the functions that add nodes are in graph_add.c */
 
 CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p, CUdevice *ret_device)
 {
@@ -344,7 +344,7 @@ CUresult ckt_alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p, CUdevice
 		if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 			ckt_cudacommon_device(access->location.id))
 			return CUDA_ERROR_INVALID_VALUE;
-		/* Other devices cannot be given any; see cuMemPoolSetAccess. */
+		/* Other devices cannot get access; see cuMemPoolSetAccess. */
 		if (access->location.id != p->poolProps.location.id &&
 			access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 			return CUDA_ERROR_INVALID_DEVICE;
@@ -379,7 +379,7 @@ CKT_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr 
 	return ckt_graph_leave(CUDA_SUCCESS);
 }
 
-/* Nothing is kept that no graph names. */
+/* A graph owns every block, so there is nothing to trim. */
 CKT_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
 	return ckt_cudacommon_device(device);
@@ -421,7 +421,7 @@ CKT_EXPORT CUresult cuDeviceSetGraphMemAttribute(
 	CUresult result = ckt_cudacommon_device(device);
 	if (result)
 		return result;
-	/* A high mark can be reset, and to nothing else. */
+	/* A high mark can only be reset. */
 	if (!value || *(cuuint64_t *)value ||
 		(attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
 			attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of nodes, as the graph keeps them: checked, copied, given back. */
+/* Parameters of nodes in a graph: checks, copies and frees them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,9 +30,7 @@ void ckt_node_drop_params(struct ckt_node *node)
 	}
 }
 
-/*
- * The program's parameters, one behind the other as a launch has them, and where each of them is.
- */
+/* Copies the program's parameters one after another, as in a launch, with the position of each. */
 static void pack(struct ckt_kernel_node *k, const struct ckt_kernel_spec *spec)
 {
 	for (unsigned i = 0; i < spec->param_count; i++) {
@@ -43,7 +41,7 @@ static void pack(struct ckt_kernel_node *k, const struct ckt_kernel_spec *spec)
 	}
 }
 
-/* Takes the new parameters over, also on failure. */
+/* Takes over the new parameters, also on failure. */
 static CUresult kernel_exchange(struct ckt_node *node, struct ckt_kernel_node *k)
 {
 	CUresult result = ckt_cudacommon_kernel_packed(k->params, k->param_bytes);
@@ -122,13 +120,16 @@ static CUresult check_side(
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* What a pointer is, is settled here: the client's worker could not tell. */
+	/* Determine the kind of a pointer here, because the client's worker could not. */
 	*type = ckt_cudacommon_on_device(address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	*ret_host = (const void *)(uintptr_t)address;
 	return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A side in an array is checked whole; one in memory has rows that fit its pitch. */
+/*
+ * For an end in an array, checks the whole box; for an end in memory, checks that rows fit the
+ * pitch.
+ */
 static CUresult check_extent(const CUDA_MEMCPY3D *c, CUmemorytype type, CUarray handle, size_t x,
 	size_t y, size_t z, size_t pitch)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of nodes told back, and the attributes of kernel nodes. */
+/* Returns parameters of nodes, and attributes of kernel nodes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cudacommon/graph.h"
 
-/* Precondition: entered.  NULL where the handle is not a node of that kind. */
+/* Precondition: entered.  NULL if the handle is not a node of that kind. */
 static struct ckt_node *find(CUgraphNode handle, CUgraphNodeType type)
 {
 	struct ckt_node *node = ckt_node_find(handle);
@@ -48,7 +48,7 @@ CKT_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_N
 	return result;
 }
 
-/* A side in host memory that the GPU reaches is a device's for us alone. */
+/* Host memory that the GPU can access is device memory only internally. */
 static CUmemorytype side_of_program(CUmemorytype type, CUdeviceptr address)
 {
 	return type == CU_MEMORYTYPE_DEVICE && ckt_cudacommon_is_reached(address)
@@ -134,7 +134,7 @@ CKT_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(
 
 /* ---- Attributes of kernel nodes */
 
-/* Those that mean the same on the worker as they lie here. */
+/* Attributes whose values mean the same in the worker. */
 static bool plain_attribute(CUlaunchAttributeID id)
 {
 	switch ((int)id) {
@@ -205,7 +205,10 @@ CKT_EXPORT CUresult cuGraphKernelNodeGetAttribute(
 	ckt_graph_enter();
 	const struct ckt_node *node = find(handle, CU_GRAPH_NODE_TYPE_KERNEL);
 	const CUlaunchAttribute *attribute = node ? find_attribute(node, id) : NULL;
-	/* Two can be set, and one of them asked about once it is (seen on an H200). */
+	/*
+	 * Two attributes can be set, and one of them can only be queried after that (seen on an
+	 * H200).
+	 */
 	bool told = id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION ? attribute != NULL
 		: id == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
 		? false

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole executable graphs updated from a graph of the same shape.  As CUDA has it, nodes are paired
- * from the graphs' ends: exit nodes in the order of their making, then what a pair depends on, edge
- * by edge.  What else an update may not change ckt_exec_update decides, but for memory, which is
- * known here alone.
+ * Updates a whole executable graph from a graph of the same shape.  As in CUDA, nodes are paired
+ * from the graphs' ends: exit nodes in the order of creation, then the dependencies of each pair,
+ * edge by edge.  ckt_exec_update checks the other restrictions of an update, except those about
+ * memory, which are checked here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 
 struct pairing {
 	const struct ckt_graph *graph, *update;
-	struct ckt_node **partner; /* of graph's node i: the update's */
-	bool *taken;               /* of update's node i */
-	size_t *todo, count;       /* indices of pairs to be looked at */
+	struct ckt_node **partner; /* by index of a node in graph: the update's node */
+	bool *taken;               /* by index of a node in update */
+	size_t *todo, count;       /* indices of pairs to check */
 	CUgraphExecUpdateResultInfo info;
 };
 
@@ -27,7 +27,7 @@ static CUgraphExecUpdateResult fail(struct pairing *p, CUgraphExecUpdateResult r
 	return result;
 }
 
-/* from: the update's node whose dependency b is, or NULL. */
+/* from: the update's node that depends on b, or NULL. */
 static CUgraphExecUpdateResult join(struct pairing *p, const struct ckt_node *a, struct ckt_node *b,
 	const struct ckt_node *behind)
 {
@@ -41,7 +41,7 @@ static CUgraphExecUpdateResult join(struct pairing *p, const struct ckt_node *a,
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* The last ones first, as an H200's driver names an end too many. */
+/* Begin with the last, because an H200's driver reports the surplus exit node in this order. */
 static CUgraphExecUpdateResult join_exits(struct pairing *p)
 {
 	size_t k = p->graph->count;
@@ -58,7 +58,7 @@ static CUgraphExecUpdateResult join_exits(struct pairing *p)
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* What is known here alone. */
+/* Checks that need data only available here. */
 static bool same_kind(const struct ckt_node *a, const struct ckt_node *b)
 {
 	return !ckt_node_is_memory(a) ||
@@ -80,8 +80,8 @@ static CUgraphExecUpdateResult compare(
 	if (!same_kind(a, b))
 		return fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, b, NULL);
 	/*
-	 * The nodes of an exec's own graph have no handles: then it is an update of one child
-	 * graph, whose caller wants no names.
+	 * The nodes of an exec's own graph have no handles.  In that case one child graph is
+	 * updated, and the caller needs no names.
 	 */
 	size_t count, others;
 	struct ckt_graph *const *graphs = ckt_node_graphs(a, &count),
@@ -102,7 +102,7 @@ static CUgraphExecUpdateResult pair_all(struct pairing *p)
 	CUgraphExecUpdateResult result = join_exits(p);
 	for (size_t i = 0; i < p->count && !result; i++)
 		result = compare(p, p->graph->nodes[p->todo[i]], p->partner[p->todo[i]]);
-	/* A circle has no end. */
+	/* A cycle has no exit node. */
 	return !result && p->count < p->graph->count
 		? fail(p, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL)
 		: result;
@@ -153,7 +153,7 @@ CUresult ckt_graph_adopt(struct ckt_graph *to, const struct ckt_graph *from)
 	return result;
 }
 
-/* Those of the update for those that the exec has. */
+/* Replaces the exec's user objects with the update's. */
 static CUresult exchange_users(struct ckt_graph *to, const struct ckt_graph *from)
 {
 	struct ckt_graph before = {.users = to->users, .user_count = to->user_count};
@@ -164,7 +164,7 @@ static CUresult exchange_users(struct ckt_graph *to, const struct ckt_graph *fro
 	return result;
 }
 
-/* The order of the program's nodes, which pairing changes for a while. */
+/* The order of the program's nodes, which pairing changes temporarily. */
 struct order {
 	struct order *next;
 	struct ckt_graph *graph;

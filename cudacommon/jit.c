@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of the JIT compiler and linker: numbers are for the compiler, logs come back into the
+ * Options of the JIT compiler and linker: numbers go to the compiler, and logs come back to the
  * program's buffers.
  */
 #include "cudacommon/jit.h"
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-/* What has been given of options that go together, or do not. */
+/* The options so far that require or exclude others. */
 struct given {
 	bool info, error, threads, target;
-	unsigned symbols; /* bit by bit, the parts of the list of symbols */
+	unsigned symbols; /* one bit for each part of the list of symbols */
 };
 
 static uint64_t now_ns(void)
@@ -31,7 +31,7 @@ static uint32_t log_max(unsigned value)
 	return value > CKT_JIT_LOG_GIVEN_MAX ? CKT_JIT_LOG_GIVEN_MAX : value;
 }
 
-/* An option that is no number for the compiler; false where it is one. */
+/* Handles an option that is no number for the compiler; false if it is one. */
 static bool read_place(
 	struct ckt_cudacommon_jit *jit, struct given *given, CUjit_option option, void **slot)
 {
@@ -56,7 +56,7 @@ static bool read_place(
 	case CU_JIT_WALL_TIME:
 		jit->wall_time_slot = slot;
 		return true;
-	/* Lists of this process, which mean nothing elsewhere, and how long they are. */
+	/* Lists of this process and their lengths, which have no meaning in the worker. */
 	case CU_JIT_GLOBAL_SYMBOL_NAMES:
 	case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
 	case CU_JIT_GLOBAL_SYMBOL_COUNT:
@@ -72,7 +72,7 @@ static bool read_place(
 	}
 }
 
-/* What a driver refuses before it compiles; the rest it says itself. */
+/* Checks that a driver makes before it compiles; it reports other errors itself. */
 static bool valid(CUjit_option option, unsigned value)
 {
 	switch (option) {
@@ -91,8 +91,8 @@ static CUresult read_number(
 	unsigned value = (unsigned)(uintptr_t)*slot;
 	if (option == CU_JIT_THREADS_PER_BLOCK) {
 		/*
-		 * What compilers aim at: whole warps, of a block that can be.  Of none, drivers
-		 * die.
+		 * The target of compilers: whole warps of a possible block.  A value of 0 crashes
+		 * drivers.
 		 */
 		unsigned answer = value > 1024 ? 1024 : (value + 31) / 32 * 32;
 		given->threads = true;
@@ -121,7 +121,7 @@ CUresult ckt_jit_read(struct ckt_cudacommon_jit *jit, unsigned n_options,
 	for (unsigned i = 0; i < n_options && !result; i++)
 		if (!read_place(jit, &given, options[i], &values[i]))
 			result = read_number(jit, &given, options[i], &values[i]);
-	/* A buffer and its size go together, and so do the lists of symbols. */
+	/* A buffer needs its size, and the lists of symbols need each other. */
 	if (given.info != !!jit->info_size_slot || given.error != !!jit->error_size_slot ||
 		(jit->info_log_max && !jit->info_log) || (jit->error_log_max && !jit->error_log) ||
 		(given.symbols && given.symbols != 7) || (given.threads && given.target))
@@ -140,8 +140,8 @@ CUresult ckt_jit_read_linker(struct ckt_cudacommon_jit *jit, unsigned n_options,
 }
 
 /*
- * On return the option's value is how much of the buffer is filled, without the text's end where
- * that is all there.
+ * On return, the option's value is the number of filled bytes, without the final NUL of a complete
+ * text.
  */
 static void give(char *buffer, uint32_t max, void **size_slot, const char *text, uint32_t length)
 {
@@ -162,7 +162,7 @@ void ckt_jit_finish(const struct ckt_cudacommon_jit *jit, const char *info, uint
 	give(jit->info_log, jit->info_log_max, jit->info_size_slot, info, info_len);
 	give(jit->error_log, jit->error_log_max, jit->error_size_slot, error, error_len);
 	if (jit->wall_time_slot) {
-		/* As the program sees it: from the call on. */
+		/* The wall time of the program, from the start of the call. */
 		float ms = (float)((double)(now_ns() - jit->start_ns) / 1e6);
 		memcpy(jit->wall_time_slot, &ms, sizeof ms);
 	}

@@ -2,7 +2,7 @@
 /* Attributes of launches and streams; see launch_attribute.h. */
 #include "cudacommon/launch_attribute.h"
 
-/* Without timing and for this process alone; other flags of a record are for graphs. */
+/* Without timing and not interprocess; other flags of a record are for graphs. */
 static CUresult check_event(CUevent event, int flags)
 {
 	unsigned made;
@@ -43,7 +43,7 @@ CUresult ckt_launch_attribute_check(const CUlaunchAttribute *attribute, bool cap
 		return check_event(attribute->value.launchCompletionEvent.event,
 			attribute->value.launchCompletionEvent.flags);
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-		/* A launch that makes no node has none to update. */
+		/* A launch without a node cannot update one. */
 		if (!capturing)
 			return CKT_AS_CUDA_NOT_SUPPORTED;
 		return attribute->value.deviceUpdatableKernelNode.deviceUpdatable
@@ -102,7 +102,7 @@ bool ckt_stream_attribute_known(CUstreamAttrID attribute)
 CUstreamAttrValue ckt_stream_attribute_fresh(CUstreamAttrID attribute)
 {
 	CUstreamAttrValue value = {0};
-	/* None of the constants. */
+	/* The value is none of the constants. */
 	if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
 		value.syncPolicy = (CUsynchronizationPolicy)-1;
 	if (attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
@@ -113,7 +113,7 @@ CUstreamAttrValue ckt_stream_attribute_fresh(CUstreamAttrID attribute)
 CUresult ckt_stream_attribute_check(
 	CUstreamAttrID attribute, const CUstreamAttrValue *value, int window_bytes)
 {
-	/* The most that a device has: an H200 takes 128 MiB, and four domains. */
+	/* The limits of a device: an H200 accepts 128 MiB, and four domains. */
 	enum { WINDOW_MAX = 1 << 30, DOMAINS_MAX = 4 };
 	const CUaccessPolicyWindow *window = &value->accessPolicyWindow;
 	bool good = false;
@@ -135,7 +135,7 @@ CUresult ckt_stream_attribute_check(
 		good = (unsigned)value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
 		break;
 	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-		/* Any number; it is brought into the range. */
+		/* Any number is accepted and clamped to the range. */
 		good = true;
 		break;
 	default:

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes of launches and streams as both libraries accept them; CUDA's answers were recorded on
- * an H200 (tests/truth/api/launch_attributes.txt, stream_attributes.txt).
+ * Attributes of launches and streams that both libraries accept; CUDA's answers were recorded on an
+ * H200 (tests/truth/api/launch_attributes.txt, stream_attributes.txt).
  */
 #pragma once
 
 #include "cudacommon/interface.h"
 
 /*
- * CUDA_SUCCESS if the launch may have the attribute.  capturing: the launch becomes a node. The
- * driver decides whether a device supports what the attribute asks for.
+ * CUDA_SUCCESS if the launch may have the attribute.  capturing: the launch becomes a node.  The
+ * driver decides whether a device supports the attribute.
  */
 CUresult ckt_launch_attribute_check(const CUlaunchAttribute *attribute, bool capturing);
 /*
@@ -18,8 +18,8 @@ CUresult ckt_launch_attribute_check(const CUlaunchAttribute *attribute, bool cap
  */
 CUevent ckt_launch_attribute_event(const CUlaunchAttribute *attribute, CUgraphEdgeData *ret_edge);
 /*
- * Whether the launch's node keeps it: not attributes that order the launch, because edges do that
- * in a graph.
+ * Whether the launch's node keeps the attribute.  In a graph, edges define the order, so attributes
+ * about order are dropped.
  */
 bool ckt_launch_attribute_stays(const CUlaunchAttribute *attribute);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hints about managed memory.  Neither library moves any of it by hints: they are checked as CUDA
- * checks them, and then need no work but to be remembered (managed_range.c).
+ * Hints about managed memory.  Neither library moves memory because of hints.  It checks them as
+ * CUDA does, and stores them (managed_range.c).
  */
 #include "cudacommon/advice.h"
 
@@ -103,7 +103,7 @@ CKT_EXPORT CUresult cuMemAdvise_v2(
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
 	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-		/* No device there is just a wrong value (seen on an H200). */
+		/* An unknown device is only an invalid value (seen on an H200). */
 		if (check_location(location) ||
 			(advice == CU_MEM_ADVISE_SET_ACCESSED_BY &&
 				location.type > CU_MEM_LOCATION_TYPE_HOST))
@@ -123,10 +123,7 @@ CKT_EXPORT CUresult cuMemAdvise(
 	return cuMemAdvise_v2(address, size, advice, location_of(device));
 }
 
-/*
- * All of it is within reach of everybody at any time, so attached memory is never in a worse state
- * than it asks for.
- */
+/* Everybody can access all managed memory at any time, so attaching memory needs no work. */
 CKT_EXPORT CUresult cuStreamAttachMemAsync(
 	CUstream stream, CUdeviceptr address, size_t size, unsigned int flags)
 {
@@ -144,7 +141,7 @@ CKT_EXPORT CUresult cuStreamAttachMemAsync(
 	return CUDA_SUCCESS;
 }
 
-/* ---- Batches: each of their ranges as by itself */
+/* ---- Batches: each range is handled separately */
 
 static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count,
 	unsigned long long flags, CUstream stream)
@@ -179,7 +176,7 @@ CKT_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *size
 	return result;
 }
 
-/* Contents that need not be kept may be. */
+/* Discarding contents is optional. */
 CKT_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count,
 	unsigned long long flags, CUstream stream)
 {

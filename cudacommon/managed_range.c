@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a program advised about managed memory and where it had it prefetched: remembered for those
- * who ask, range by range.
- */
+/* The advice and prefetch locations of managed memory, stored by range for queries. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +9,7 @@
 #include "base/fork.h"
 #include "base/sorted.h"
 
-/* Ranges in the order of their addresses, none over another; what lies in none has the defaults. */
+/* Ranges sorted by address, without overlaps; addresses outside all ranges have the defaults. */
 struct segment {
 	uint64_t begin, end;
 	struct ckt_advice advice;
@@ -24,13 +21,13 @@ static CKT_LOCK(lock);
 static struct segment *segments;
 static size_t segment_count, segment_room;
 
-/* The first segment that ends behind the address. */
+/* The first segment that ends after the address. */
 static size_t behind(uint64_t address)
 {
 	return CKT_SORTED_UPPER(segments, segment_count, end, address);
 }
 
-/* Precondition: there is room. */
+/* Precondition: there is room for it. */
 static void insert(size_t at, uint64_t begin, uint64_t end, const struct ckt_advice *advice)
 {
 	memmove(segments + at + 1, segments + at, (segment_count - at) * sizeof *segments);
@@ -65,7 +62,7 @@ CUresult ckt_advice_change(uint64_t begin, uint64_t size,
 {
 	uint64_t end = begin + size;
 	pthread_mutex_lock(&lock);
-	/* Two splits, and a gap before each segment and behind the last. */
+	/* Two splits, and a gap before each segment and after the last. */
 	bool room = make_room(segment_count + 3);
 	if (room) {
 		split(begin);
@@ -106,7 +103,7 @@ static bool same_location(CUmemLocation a, CUmemLocation b)
 	return a.type == b.type && a.id == b.id;
 }
 
-/* What holds for every page of the range. */
+/* The values that all pages of the range share. */
 static struct ckt_advice common(uint64_t begin, uint64_t size)
 {
 	uint64_t end = begin + size, from = begin;

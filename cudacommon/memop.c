@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory operations on streams: checked here, captured or handed to the library; see memop.h. */
+/*
+ * Memory operations on streams: checked here, then captured or passed to the library; see memop.h.
+ */
 #include "cudacommon/memop.h"
 
 #include "cudacommon/capture.h"

@@ -18,10 +18,7 @@ struct slot {
 static struct slot *_Atomic root[ROOT_SIZE];
 static CKT_LOCK(table_lock);
 static uint32_t next_fresh = CKT_HANDLE_FIRST_SLOT;
-/*
- * First in, first out, so that a slot rests as long as possible before a stale handle could meet
- * its successor.
- */
+/* First in, first out, so that a slot rests as long as possible before its reuse. */
 static uint32_t free_first, free_last;
 
 static struct slot *slot_at(uint32_t number, bool make)

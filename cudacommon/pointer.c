@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The newest of CUDA 13.0; the name is not in older headers. */
+/* The newest attribute of CUDA 13.0; older headers do not have the name. */
 enum { ATTRIBUTE_LAST = 21 };
 
 static CUresult put_word(void *data, unsigned value)
@@ -19,7 +19,7 @@ static CUresult put_long(void *data, uint64_t value)
 	return CUDA_SUCCESS;
 }
 
-/* What the address belongs to. */
+/* Writes the attributes of the allocation that contains the address. */
 static CUresult put_origin(
 	void *data, CUpointer_attribute attribute, const struct ckt_pointer_facts *facts)
 {
@@ -79,7 +79,7 @@ CUresult ckt_pointer_attribute(
 	}
 }
 
-/* As many bytes as the attribute has. */
+/* Writes the value for an unknown address, with the attribute's size. */
 static void put_nothing(void *data, CUpointer_attribute attribute)
 {
 	switch (attribute) {

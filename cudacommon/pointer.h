@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an address is: the attributes that cuPointerGetAttribute and cuPointerGetAttributes give, of
- * facts that each driver knows in its own way.  CUDA Driver API, "Unified Addressing".
+ * Pointer attributes of cuPointerGetAttribute and cuPointerGetAttributes, from facts that each
+ * driver provides.  CUDA Driver API, "Unified Addressing".
  *
- * Threading: any; nothing is kept.
+ * Threading: any; no state.
  */
 #pragma once
 
@@ -14,34 +14,34 @@
 #include <stdint.h>
 
 struct ckt_pointer_facts {
-	uint64_t address;        /* that was asked about */
-	uint64_t device_address; /* by which a device reaches it; 0: none does */
-	uint64_t context;        /* its handle as a number; 0: none */
+	uint64_t address;        /* the queried address */
+	uint64_t device_address; /* the address for devices; 0: no device can access it */
+	uint64_t context;        /* the handle as a number; 0: none */
 	uint64_t base, size;
 	uint64_t buffer_id;
-	uint64_t pool;  /* the memory pool that it comes from; 0: none */
+	uint64_t pool;  /* the memory pool of the address; 0: none */
 	int device;     /* ordinal */
-	bool is_device; /* memory of a device, managed memory included; else of the host */
+	bool is_device; /* device memory, including managed memory; otherwise host memory */
 	bool is_managed;
-	bool waits;   /* what is done to it is done when the call returns */
-	bool has_ipc; /* cudaIpcGetMemHandle takes it */
-	/* the physical memory behind it is known: its own id and the bounds of the mapping */
+	bool waits;   /* operations on it are synchronous */
+	bool has_ipc; /* cudaIpcGetMemHandle accepts it */
+	/* the physical memory is known: its id and the bounds of the mapping */
 	bool has_block;
-	uint64_t handle_types; /* CUmemAllocationHandleType, as which it can be exported */
+	uint64_t handle_types; /* CUmemAllocationHandleType values for an export */
 	unsigned access;       /* of the current context: CUmemAccess_flags */
 };
 
 /*
- * Writes the attribute, as wide as CUDA documents it.  CUDA_ERROR_INVALID_VALUE where the address
- * has none such.
+ * Writes the attribute with its documented size.  CUDA_ERROR_INVALID_VALUE if the address does not
+ * have it.
  */
 CUresult ckt_pointer_attribute(
 	void *data, CUpointer_attribute attribute, const struct ckt_pointer_facts *facts);
 
 /*
- * The attributes of one address; facts NULL: of none that is known, which is no error here.  An
- * attribute that the address has not is zero, and an ordinal -2.  CUDA_ERROR_INVALID_VALUE where an
- * attribute is none, or there is no place for it; nothing is written then.
+ * The attributes of one address.  facts NULL: the address is unknown, which is no error here.  A
+ * missing attribute is zero, and a missing ordinal -2.  CUDA_ERROR_INVALID_VALUE if an attribute is
+ * invalid or an output is NULL; then nothing is written.
  */
 CUresult ckt_pointer_attributes(unsigned count, const CUpointer_attribute *attributes,
 	void *const *data, const struct ckt_pointer_facts *facts);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory pools.  The library's allocator holds the blocks (interface.h); here are the handles,
- * what a device's current pool is, and the checks that CUDA makes at once.
+ * Memory pools.  The library's allocator holds the blocks (interface.h).  This file has the
+ * handles, a device's current pool, and CUDA's immediate checks.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "cudacommon/capture.h"
 
-/* Bit d: what device d, not the pool's own, may do with its memory. */
+/* Bit d: the access of device d, other than the pool's own. */
 struct access {
 	_Atomic uint64_t readers, writers;
 };
@@ -23,7 +23,7 @@ static struct access default_access[CKT_DEVICES_MAX];
 
 static _Atomic uint64_t current_pools[CKT_DEVICES_MAX]; /* 0: the default pool */
 
-/* The device of a pool's handle; false where it is none. */
+/* The device of a pool's handle; false if the handle is invalid. */
 static bool find(CUmemoryPool handle, CUdevice *ret_device)
 {
 	uint64_t id = ckt_handle_id(handle);
@@ -86,9 +86,7 @@ CKT_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 	return CUDA_SUCCESS;
 }
 
-/*
- * The device that a location means; only device memory of the ordinary kind comes from pools here.
- */
+/* The device of a location; only ordinary device memory comes from pools here. */
 static CUresult read_location(
 	const CUmemLocation *location, CUmemAllocationType type, CUdevice *ret_device)
 {
@@ -130,7 +128,7 @@ CKT_EXPORT CUresult cuMemSetMemPool(
 	return result ? result : cuDeviceSetMemPool(device, pool);
 }
 
-/* ---- Pools of the program's own */
+/* ---- Pools of the program */
 
 CKT_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *ret_pool, const CUmemPoolProps *props)
 {
@@ -173,7 +171,7 @@ CKT_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 	/* A default pool cannot be destroyed. */
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* From here on its device's current pool, where it was that, is the default one. */
+	/* If it was its device's current pool, the default pool is current again. */
 	CUresult result = ckt_pool_unmake(pool->object.id);
 	if (!result)
 		ckt_cudacommon_object_remove(&pool->object);
@@ -207,7 +205,7 @@ CKT_EXPORT CUresult cuMemPoolSetAttribute(
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		/* A high mark can be reset, and to nothing else. */
+		/* A high mark can only be reset. */
 		number = *(cuuint64_t *)value;
 		if (number)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -239,8 +237,8 @@ CKT_EXPORT CUresult cuMemPoolGetAttribute(
 }
 
 /*
- * ---- Access.  A pool's memory is open to every device that can reach it; who may is kept here,
- * for CUDA's answers.
+ * ---- Access.  Every device that can reach a pool's memory can access it; the access rights are
+ * only stored for queries.
  */
 
 static struct access *access_of(CUmemoryPool handle)
@@ -363,7 +361,7 @@ CKT_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 		return result;
 	if (capturing)
 		return ckt_graph_leave(ckt_capture_free(capturing, address));
-	/* Other memory never takes a graph's place, so there is nothing to put on the stream. */
+	/* Other memory never belongs to a graph, so the stream needs no work. */
 	if (ckt_graph_blocks && ckt_graph_memory_free(address, &result))
 		return result;
 	return ckt_pool_free(address, id);

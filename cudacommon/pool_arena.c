@@ -31,7 +31,7 @@ uint64_t ckt_pool_arena_limit(uint64_t max_bytes)
 
 /* ---- Places */
 
-/* Pages that are not reserved among those of [begin, end). */
+/* The number of unreserved pages in [begin, end). */
 static uint64_t missing(const struct ckt_pool_arena *arena, uint64_t begin, uint64_t end)
 {
 	uint64_t count = 0;
@@ -44,7 +44,7 @@ struct place {
 	uint64_t begin, pages, room;
 };
 
-/* Whether the slot is no obstacle for the stream. */
+/* Whether the stream can use the slot's place. */
 static bool is_free(const struct ckt_pool_slot *slot, uint64_t stream)
 {
 	return !slot->bytes && slot->stream == stream && stream != CKT_POOL_ARENA_NOBODY;
@@ -72,7 +72,7 @@ static struct place find_place(const struct ckt_pool_arena *arena, uint64_t size
 		consider(arena, begin, slot->begin, size, &best);
 		begin = slot->end;
 	}
-	/* Behind the last one there is no end. */
+	/* There is no end after the last slot. */
 	consider(arena, begin, UINT64_MAX, size, &best);
 	return best;
 }
@@ -86,7 +86,7 @@ static uint64_t size_of(uint64_t bytes)
 uint64_t ckt_pool_arena_growth(const struct ckt_pool_arena *arena, uint64_t bytes, uint64_t stream)
 {
 	uint64_t size = size_of(bytes);
-	/* Pages are looked at one by one. */
+	/* Pages are checked one by one. */
 	if (size > (uint64_t)1 << 48)
 		return UINT64_MAX / 2;
 	return find_place(arena, size, stream).pages * PAGE;
@@ -130,8 +130,8 @@ static void insert_at(struct ckt_pool_arena *arena, size_t i, struct ckt_pool_sl
 }
 
 /*
- * Cuts the place out of what is held there.  Precondition: room for one slot more than there are.
- * Gives the place's index.
+ * Removes the place from the held slots.  Precondition: room for one more slot.  Returns the
+ * place's index.
  */
 static size_t cut(struct ckt_pool_arena *arena, uint64_t begin, uint64_t end)
 {
@@ -210,7 +210,7 @@ void ckt_pool_arena_trim(struct ckt_pool_arena *arena, uint64_t keep)
 	size_t slot = arena->count;
 	for (size_t page = arena->page_count;
 		page-- > 0 && arena->reserved >= PAGE && arena->reserved - PAGE >= keep;) {
-		/* The last slot that begins before the page's end. */
+		/* The last slot that begins before the end of the page. */
 		while (slot && arena->slots[slot - 1].begin >= (page + 1) * PAGE)
 			slot--;
 		if (!arena->pages[page] || (slot && arena->slots[slot - 1].end > page * PAGE))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture references that a program makes itself.  No kernel that today's compilers make can read
- * one (those that a module declares are not supported, see cuModuleGetTexRef), so all they are is
- * what was set on them.
+ * Texture references that a program creates itself.  No kernel of current compilers can read one.
+ * References that a module declares are not supported, see cuModuleGetTexRef.  A reference is
+ * therefore only its settings.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct CUtexref_st {
 static CKT_LOCK(lock);
 static struct CUtexref_st *references;
 
-/* With the lock held after success. */
+/* Holds the lock after success. */
 static CUresult enter(CUtexref handle)
 {
 	uint64_t context;
@@ -84,7 +84,7 @@ CKT_EXPORT CUresult cuTexRefDestroy(CUtexref r)
 	return leave(CUDA_SUCCESS);
 }
 
-/* ---- What it reads */
+/* ---- Memory */
 
 static void attach(CUtexref r, CUarray array, CUmipmappedArray mipmap, CUdeviceptr address)
 {
@@ -221,9 +221,9 @@ CKT_EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *ret_mipmap, CUte
 	return leave(r->mipmap ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- How */
+/* ---- Read modes */
 
-/* Sets or gets one member; `ok` is what must hold of the argument. */
+/* Sets or gets one member; `ok` is the condition for the argument. */
 #define SETTER(name, type, argument, ok, member)                              \
 	CKT_EXPORT CUresult name(CUtexref r, type argument)                   \
 	{                                                                     \
@@ -248,7 +248,7 @@ enum {
 		CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP
 };
 
-/* A mode that is none is refused where the reference is used. */
+/* The use of the reference rejects an invalid mode. */
 SETTER(cuTexRefSetFilterMode, CUfilter_mode, mode, true, filter)
 SETTER(cuTexRefSetMipmapFilterMode, CUfilter_mode, mode, (unsigned)mode <= CU_TR_FILTER_MODE_LINEAR,
 	mipmap_filter)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * User objects: the program's own data, kept alive by the graphs that use it.  Their destructors
- * run on the thread that lets go last.
+ * User objects: the program's data, kept alive by the graphs that use it.  The thread that drops
+ * the last reference runs the destructor.
  */
 #include <stdlib.h>
 
@@ -19,9 +19,7 @@ static struct user_object *find(uint64_t id)
 	return ckt_cudacommon_object_find(id, CKT_KIND_USER_OBJECT);
 }
 
-/*
- * Precondition: entered.  The destructor must not call CUDA, as CUDA has it, so the lock may stay.
- */
+/* Precondition: entered.  CUDA forbids CUDA calls in the destructor, so the lock stays held. */
 static void release(struct user_object *user, unsigned count)
 {
 	user->count -= count < user->count ? count : user->count;

@@ -19,7 +19,7 @@ static void uuid_text(const uint8_t *uuid, char ret[UUID_TEXT])
 		p += sprintf(p, "%02x%s", uuid[i], i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
 }
 
-/* The one GPU whose UUID begins so; -1 for none or several. */
+/* The only GPU whose UUID begins with the text; -1 for none or several. */
 static int by_uuid(
 	const char *text, size_t length, const uint8_t (*uuids)[CKT_VISIBLE_UUID], unsigned count)
 {
@@ -27,7 +27,7 @@ static int by_uuid(
 	for (unsigned i = 0; i < count; i++) {
 		char whole[UUID_TEXT];
 		uuid_text(uuids[i], whole);
-		/* What stands behind a whole one does not matter. */
+		/* Ignore text after a whole UUID. */
 		if (strncasecmp(text, whole,
 			    length < sizeof whole - 1 ? length : sizeof whole - 1) != 0)
 			continue;
@@ -38,7 +38,7 @@ static int by_uuid(
 	return found;
 }
 
-/* What stands behind the digits does not matter. */
+/* Ignore text after the digits. */
 static int by_number(const char *text, unsigned count)
 {
 	char *end;
