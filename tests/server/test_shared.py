@@ -28,6 +28,11 @@ except ConnectionResetError:
 print(len(data), data[:4].hex() or "-", len(control))
 """
 UNKNOWN = 0xFFFFFFFF
+# server/worker/ipc/ipc_talk.h: a question, and the size of its answer; rpc/ipc.h: a handle.
+QUESTION, ANSWER_BYTES = struct.Struct("=8s16sIIII12s8sI"), 168
+HANDLE = struct.Struct("=8s12sI8s16s16s")
+FETCH = 1
+NOTHING = (ANSWER_BYTES, "00000000")
 
 
 def abstract_sockets(pid):
@@ -63,16 +68,56 @@ class Shared(Whole):
         size, begin, descriptors = done.stdout.decode().split()
         return int(size), begin, int(descriptors)
 
-    def question(self, uid, secret=b"\0" * 16, kind=1, magic=b"CKTIPC02"):
-        return magic + secret + struct.pack("=II", uid, kind)
+    def question(self, uid, secret=b"\0" * 16, kind=1, magic=b"CKTTALK1"):
+        return QUESTION.pack(magic, secret, uid, kind, FETCH, 0, b"0123456789ab", b"", 0)
 
+    def handle(self, wanted):
+        """The kind and secret of a handle that the program has."""
+        pid = self.client()
+        with open("/proc/%d/maps" % pid, encoding="utf-8") as f:
+            ranges = [line.split()[0].split("-") for line in f if line.split()[1].startswith("rw")]
+        with open("/proc/%d/mem" % pid, "rb", 0) as memory:
+            for begin, end in ((int(b, 16), int(e, 16)) for b, e in ranges):
+                try:
+                    memory.seek(begin)
+                    text = memory.read(min(end - begin, 64 << 20))
+                except (OSError, ValueError, OverflowError):
+                    continue
+                at = text.find(b"CKTIPC02")
+                while at >= 0 and at + HANDLE.size <= len(text):
+                    _, _, kind, _, secret, zeros = HANDLE.unpack_from(text, at)
+                    if kind == wanted and any(secret) and not any(zeros):
+                        return secret
+                    at = text.find(b"CKTIPC02", at + 1)
+        return None
+
+    def client(self):
+        """The process with the session: cricket-run has become it."""
+        return self.program.process.pid
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be the worker's user")
+    def test_right_secret(self):
+        """What the others are refused is there: with the secret, and of the owner, as whom the program came (over TCP nobody)."""
+        secret = self.handle(1)
+        self.assertTrue(secret, "the program has a handle of memory")
+        size, begin, descriptors = self.ask(self.question(UNKNOWN, secret), self.uid)
+        self.assertEqual((size, begin), (ANSWER_BYTES, "01000000"))
+        self.assertEqual(descriptors, 1)
+        wrong = bytes([secret[0] ^ 1]) + secret[1:]
+        self.assertEqual(self.ask(self.question(UNKNOWN, wrong), self.uid), (*NOTHING, 0))
+        self.assertEqual(self.ask(self.question(UNKNOWN, secret, kind=2), self.uid), (*NOTHING, 0))
+        # Another owner's session is not heard, and neither is another user of the host.
+        for owner in (0, self.uid, 54321):
+            self.assertEqual(self.ask(self.question(owner, secret), self.uid), (0, "-", 0))
+        for user in (0, 54321):
+            self.assertEqual(self.ask(self.question(UNKNOWN, secret), user), (0, "-", 0))
+        self.finish(self.program)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be the worker's user")
     def test_wrong_secret(self):
-        """No memory for it; whose session it is makes no difference that could be seen but the empty answer."""
-        for uid in (0, self.uid, UNKNOWN):
-            for kind in (0, 1, 2, 3):
-                size, begin, descriptors = self.ask(self.question(uid, kind=kind), self.uid)
-                self.assertEqual(descriptors, 0)
-                self.assertIn((size, begin), ((0, "-"), (96, "00000000")))
+        """Nothing for it, and no descriptor."""
+        for kind in (0, 1, 2, 3):
+            self.assertEqual(self.ask(self.question(UNKNOWN, kind=kind), self.uid), (*NOTHING, 0))
         self.finish(self.program)
 
     def test_killed_worker_leaves_nothing(self):
@@ -104,8 +149,10 @@ class Shared(Whole):
         second.process.kill()
 
     def test_no_question(self):
-        good = self.question(0)
-        for message in (b"x", good[:-1], good + b"x", b"\xff" * 32, b"\0" * 4096, self.question(0, magic=b"CKTIPC01"), None):
+        good = self.question(UNKNOWN)
+        if os.geteuid() == 0:
+            self.assertEqual(self.ask(good, self.uid), (*NOTHING, 0))
+        for message in (b"x", good[:-1], good + b"x", b"\xff" * 32, b"\0" * 4096, self.question(UNKNOWN, magic=b"CKTIPC01"), None):
             self.assertEqual(self.ask(message, self.uid), (0, "-", 0))
         self.finish(self.program)
 
@@ -113,7 +160,7 @@ class Shared(Whole):
     def test_other_user(self):
         """Not even that a question was heard."""
         for uid in (0, 54321):
-            self.assertEqual(self.ask(self.question(0), uid), (0, "-", 0))
+            self.assertEqual(self.ask(self.question(UNKNOWN), uid), (0, "-", 0))
         self.finish(self.program)
 
 
