@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs, their handles and what is known of them without asking; see internal.h. */
+/* The GPUs, their handles, and the answers that need no request to a server; see device.h. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,16 +39,17 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static unsigned starts; /* nvmlInit less nvmlShutdown */
+static unsigned starts; /* calls of nvmlInit minus calls of nvmlShutdown */
 /*
- * Filled by the first start and kept, so that a handle stays good over nvmlShutdown and nvmlInit;
- * another server's GPUs take their places.
+ * nvmlInit fills this array when no other nvmlInit is in effect. nvmlShutdown keeps it, so a handle
+ * stays valid across nvmlShutdown and nvmlInit. If the server has changed, the handle then means a
+ * GPU of the new server.
  */
 static struct ckt_nvml_device devices[CKT_DEVICES_MAX];
 static unsigned device_count;
 static int cuda_version;
 
-/* Another thread may have held it when the process forked. */
+/* Another thread may have held the lock when the process forked. */
 static void after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -79,8 +80,9 @@ static void take_device(unsigned server, const ckt_control_device *from, struct 
 }
 
 /*
- * NVML's order, which is also CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID; where that says nothing,
- * the server's.  Servers keep theirs.
+ * NVML's order within one server: by PCI address, like CUDA with CUDA_DEVICE_ORDER=PCI_BUS_ID. GPUs
+ * with equal addresses keep the server's order. The servers themselves keep the order of
+ * REMOTE_GPU_ADDRESS.
  */
 static int by_pci(const void *a, const void *b)
 {
@@ -100,7 +102,7 @@ struct found {
 	int cuda_version;
 };
 
-/* Behind what is found already. */
+/* Appends the GPUs of one server. */
 static int find_devices(unsigned server, struct found *found)
 {
 	ckt_control_devices_res res = {0};
@@ -112,7 +114,7 @@ static int find_devices(unsigned server, struct found *found)
 	for (u_int i = 0; i < res.devices.devices_len && found->count < CKT_DEVICES_MAX; i++)
 		take_device(server, &res.devices.devices_val[i], &found->devices[found->count++]);
 	qsort(found->devices + before, found->count - before, sizeof *found->devices, by_pci);
-	/* What all of them have. */
+	/* The program sees the oldest version among the servers. */
 	if (!server || res.cuda_version < found->cuda_version)
 		found->cuda_version = res.cuda_version;
 	xdr_free((xdrproc_t)xdr_ckt_control_devices_res, (char *)&res);
@@ -187,7 +189,7 @@ int nvmlInit_v2(void)
 	return ckt_nvml_start();
 }
 
-/* NO_GPUS, NO_ATTACH: about GPUs that do not answer, which the server has sorted out. */
+/* The flags NO_GPUS and NO_ATTACH concern GPUs that do not answer. The server omits those. */
 int nvmlInitWithFlags(unsigned flags)
 {
 	(void)flags;
@@ -284,7 +286,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 	return find(has_uuid, uuid, device);
 }
 
-/* "domain:bus:device.function" or without the domain, as NVML takes them. */
+/* Like NVML, this accepts "domain:bus:device.function" with or without the domain. */
 int nvmlDeviceGetHandleByPciBusId_v2(const char *pci_bus_id, void **device)
 {
 	struct place place = {0};

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libnvidia-ml.so.1 of the client: NVML over the server's GPUs, for programs that look before they
- * start CUDA.  Here: what is known of the GPUs.
+ * The client's libnvidia-ml.so.1: NVML for the servers' GPUs. Programs use it to examine the GPUs
+ * before they start CUDA. This file holds the table of the GPUs.
  *
- * Every question has a connection of its own, made and ended within the call: nothing is open in
- * between, so a fork, a checkpoint of the process or a server that starts again need no care, and
- * no session exists before CUDA starts one.  What never changes is asked once, by nvmlInit.
+ * Each request opens a connection and closes it within the call. No connection is open between
+ * calls, so a fork, a checkpoint of the process or a restart of the server needs no special code.
+ * NVML starts no session; CUDA does. nvmlInit asks once for the values that never change.
  *
- * Functions return nvmlReturn_t (enum ckt_nvml_return).  Threading: any thread; one lock around
- * what is known.
+ * Functions return nvmlReturn_t (enum ckt_nvml_return). Any thread may call them; one lock protects
+ * the table.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* What an nvmlDevice_t points to; lives as long as the process. */
+/* An nvmlDevice_t points to this struct, which lives as long as the process. */
 struct ckt_nvml_device {
-	unsigned server;  /* in REMOTE_GPU_ADDRESS, from 0 */
-	unsigned ordinal; /* the server's name for it */
+	unsigned server;  /* its index in REMOTE_GPU_ADDRESS, from 0 */
+	unsigned ordinal; /* the server's number of the GPU */
 	/* uuid "GPU-...", pci_bus_id "00000000:01:00.0" */
 	char name[96], uuid[48], pci_bus_id[32];
 	unsigned domain, bus, slot;
@@ -25,11 +25,11 @@ struct ckt_nvml_device {
 	uint64_t memory_bytes;
 };
 
-/* Counted: nvmlInit and nvmlShutdown. */
+/* nvmlInit and nvmlShutdown; the calls are counted. */
 int ckt_nvml_start(void);
 int ckt_nvml_stop(void);
-/* UNINITIALIZED before nvmlInit.  The devices in NVML's order. */
+/* Returns the devices in NVML's order, or UNINITIALIZED before nvmlInit. */
 int ckt_nvml_devices(
 	struct ckt_nvml_device **ret_devices, unsigned *ret_count, int *ret_cuda_version);
-/* Whether the handle is one of ours, which is checked before it is looked at. */
+/* Checks that the handle points into the table, and reads nothing through an invalid handle. */
 int ckt_nvml_device(const void *handle, struct ckt_nvml_device **ret_device);

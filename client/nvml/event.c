@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of events.  Nothing here tells of a server's GPU by itself, so no kind of event is supported
- * and a set stays empty; but programs make one and wait with a limit before they know.  All sets
- * are one.
+ * Event sets. The server reports no GPU events, so no event type is supported and a set stays
+ * empty. Programs may still create a set and wait with a timeout, so these functions exist. All
+ * handles of sets are the same object.
  */
 #include <time.h>
 

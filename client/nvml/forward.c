@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is passed on to the server's NVML, and what is refused; see internal.h. */
+/* The calls that the server's NVML answers, and the refused calls; see forward.h. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "rpc/control.h"
 #include "rpc/nvml.h"
 
-/* *ret_res is freed by the caller where the result is SUCCESS. */
+/* The caller frees *ret_res if the result is SUCCESS. */
 static int pass(unsigned number, const void *device, const void *other, const unsigned *selectors,
 	ckt_control_nvml_res *ret_res)
 {
@@ -22,7 +22,7 @@ static int pass(unsigned number, const void *device, const void *other, const un
 					  : ckt_nvml_device(device, &first);
 	if (!result && function->device2)
 		result = ckt_nvml_device(other, &second);
-	/* Two servers' GPUs are nothing to each other. */
+	/* No NVML can compare GPUs of two servers. */
 	if (!result && second && second->server != first->server)
 		result = CKT_NVML_NOT_SUPPORTED;
 	if (result)
@@ -92,7 +92,7 @@ int ckt_nvml_versioned(unsigned number, const void *device, const void *other,
 		number, device, other, (const unsigned[CKT_NVML_SELECTORS_MAX]){version}, &res);
 	if (result)
 		return result;
-	/* Which version it is stays the program's word. */
+	/* The program's version field stays as it is. */
 	if (res.data.data_len == size)
 		memcpy((uint8_t *)block + sizeof version, res.data.data_val + sizeof version,
 			size - sizeof version);
@@ -126,7 +126,7 @@ int ckt_nvml_text(unsigned number, const void *device, const void *other, const 
 	return result;
 }
 
-/* Each value has a result of its own; which field it is of stays the program's word. */
+/* Each value has its own result. The program's field ID and scope ID stay as they are. */
 int ckt_nvml_fields(unsigned number, const void *device, int count, void *values)
 {
 	enum { ASKED_BYTES = 2 * sizeof(unsigned), RESULT_OFFSET = 28 };
@@ -149,7 +149,7 @@ int ckt_nvml_fields(unsigned number, const void *device, int count, void *values
 		}
 		if (!one)
 			done(&res);
-		/* Nobody is there: the rest would not fare better. */
+		/* The server is unreachable, so the remaining requests would also fail. */
 		if (one == CKT_NVML_DRIVER_NOT_LOADED)
 			result = one;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the generated functions are made of; number: as in rpc/api/nvml.api.  Functions return
- * nvmlReturn_t; any thread may call them.
+ * The generated functions call these. number is the function's number in rpc/api/nvml.api.
+ * Functions return nvmlReturn_t; any thread may call them.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has how much of a GPU; see internal.h. */
+/* A GPU's memory use, and the processes that use it; see device.h. */
 #include <string.h>
 
 #include "client/nvml/device.h"
@@ -21,7 +21,7 @@ struct process_v1 {
 	unsigned long long memory_bytes;
 };
 
-/* Of v2 and v3. */
+/* The entry of versions 2 and 3. */
 struct process_v2 {
 	unsigned pid;
 	unsigned long long memory_bytes;
@@ -46,7 +46,7 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned *count, vo
 
 #pragma GCC visibility pop
 
-/* *ret_res is freed by the caller where the result is SUCCESS. */
+/* The caller frees *ret_res if the result is SUCCESS. */
 static int ask(void *handle, ckt_control_gpu_use_res *ret_res)
 {
 	struct ckt_nvml_device *device;
@@ -85,7 +85,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory)
 	int result = memory ? nvmlDeviceGetMemoryInfo(device, &plain) : CKT_NVML_INVALID_ARGUMENT;
 	if (result)
 		return result;
-	/* What the driver keeps for itself is not in the total, as in cuMemGetInfo's. */
+	/* As in cuMemGetInfo, the total excludes the memory that the driver reserves. */
 	memory->total = plain.total;
 	memory->reserved = 0;
 	memory->free = plain.free;
@@ -93,7 +93,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory)
 	return CKT_NVML_SUCCESS;
 }
 
-/* size: of one entry; of the older structure the newer one is a continuation. */
+/* size is that of one entry. The newer structure begins with the older one. */
 static int list_processes(void *device, unsigned *count, void *infos, size_t size)
 {
 	ckt_control_gpu_use_res res;
@@ -130,7 +130,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
 	return list_processes(device, count, infos, sizeof *infos);
 }
 
-/* A session computes; it has no display, and no process of MPS is a client's. */
+/* A session has no display, and no client is an MPS process. */
 static int no_processes(void *handle, unsigned *count)
 {
 	struct ckt_nvml_device *device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question to the server; see internal.h. */
+/* One request to a server; see server_query.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,13 +16,13 @@
 #include "rpc/nvml.h"
 
 /*
- * After a server that could not be reached: libraries ask several times in a row, and each would
- * wait as long again.
+ * After a failed request, further requests to the same server fail at once for this long.
+ * Libraries ask several times in a row, and each request would otherwise wait for the full timeout.
  */
 enum { FAILURE_KEPT_MS = 10000 };
 
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
-static _Atomic int64_t failed_ms[CKT_SERVERS_MAX]; /* when; 0: never */
+static _Atomic int64_t failed_ms[CKT_SERVERS_MAX]; /* time of the last failure; 0: none */
 static atomic_flag told = ATOMIC_FLAG_INIT;
 
 static void tell(const char *message)
@@ -55,7 +55,7 @@ int ckt_nvml_call(unsigned server, uint32_t proc, xdrproc_t xdr_args, void *args
 		errno = saved;
 		return CKT_NVML_DRIVER_NOT_LOADED;
 	}
-	/* One deadline for all of it. */
+	/* One deadline covers the connection and the call. */
 	int64_t deadline_ms = now_ms + ckt_settings.connect_timeout_ms;
 	int result = ckt_conn_control_connect(address, deadline_ms, &fd, message, sizeof message);
 	if (!result) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rest that is written by hand: older forms of what is passed on, texts for errors, processes
- * of this machine; see internal.h.
+ * The remaining functions that are not generated: older forms of forwarded calls, error texts, and
+ * names of processes.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,14 +12,14 @@
 #include "client/nvml/forward.h"
 #include "rpc/nvml.h"
 
-/* nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3. */
+/* The nvmlPciInfo_t of nvmlDeviceGetPciInfo_v3. */
 struct pci_info {
 	char bus_id_legacy[16];
 	unsigned domain, bus, device, device_id, subsystem_id;
 	char bus_id[32];
 };
 
-/* Its beginning, and what _v2 had behind it. */
+/* The older forms: version 1 is the beginning of struct pci_info, and version 2 extends it. */
 struct pci_info_v1 {
 	char bus_id_legacy[16];
 	unsigned domain, bus, device, device_id;
@@ -83,7 +83,7 @@ const char *nvmlErrorString(int result)
 	return "Unknown Error";
 }
 
-/* Where the GPU is, is known; which model of whose, only the server's NVML tells. */
+/* The table holds the PCI address. Only the server's NVML knows the device and subsystem IDs. */
 int nvmlDeviceGetPciInfo_v3(void *handle, struct pci_info *pci)
 {
 	struct ckt_nvml_device *device;
@@ -135,7 +135,7 @@ int nvmlDeviceGetPciInfo(void *device, struct pci_info_v1 *pci)
 	return result;
 }
 
-/* What is at a link's other end only the server's NVML knows, but its texts must end. */
+/* The server's NVML gives the answer. This function makes sure that its texts end. */
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, struct pci_info *pci)
 {
 	int result = ckt_nvml_data(ckt_nvml_number("nvmlDeviceGetNvLinkRemotePciInfo_v2"), device,
@@ -178,7 +178,7 @@ int nvmlDeviceGetTemperatureV(void *device, struct temperature *temperature)
 	return result;
 }
 
-/* The processes that are listed are of this machine. */
+/* Process IDs are looked up on this machine. */
 int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size)
 {
 	char path[64], text[4096];
@@ -202,9 +202,9 @@ int nvmlSystemGetProcessName(unsigned pid, char *name, unsigned size)
 }
 
 /*
- * NVIDIA's own programs (nvidia-smi) ask for a table of functions that are documented nowhere, and
- * end where there is none.  Its first word is its size; each function of ours refuses, and then
- * nvidia-smi does without.
+ * NVIDIA's own programs (nvidia-smi) ask for a table of undocumented functions, and exit if there
+ * is none. The table's first word is its size. Each function of our table returns NOT_SUPPORTED,
+ * and nvidia-smi then continues without it.
  */
 #define FOUR(x) x, x, x, x
 #define MANY(x) FOUR(FOUR(FOUR(FOUR(x))))
