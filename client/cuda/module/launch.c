@@ -15,6 +15,7 @@
 #include "client/cuda/memory/managed.h"
 #include "client/cuda/memory/mapped.h"
 #include "client/cuda/module/function.h"
+#include "client/cuda/stream/event.h"
 #include "cudacommon/capture.h"
 #include "cudacommon/launch_attribute.h"
 #include "rpc/gen/cuda_codec.h"
@@ -245,8 +246,9 @@ static CUresult launch_here(
 		if (result)
 			return result;
 		/* It is recorded anew, whatever it was in a capture. */
-		ckt_capture_event_forget(
-			ckt_handle_id(ckt_launch_attribute_event(&l->attrs[i], &edge)));
+		uint64_t event = ckt_handle_id(ckt_launch_attribute_event(&l->attrs[i], &edge));
+		ckt_capture_event_forget(event);
+		ckt_client_event_beside(event);
 	}
 	bool mappable = atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed);
 	if (__builtin_expect(ckt_managed_any() | mappable, 0))

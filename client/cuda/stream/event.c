@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,11 +23,10 @@ struct ckt_event {
 	 * the event finished, stands until the number changes.
 	 */
 	_Atomic uint64_t records, finished;
-	/*
-	 * The latest recording: its call's number, and its stream.  0: none; UINT64_MAX: no number
-	 * and stream tell when it is done.  One thread at a time, which holds `busy`.
-	 */
-	atomic_flag busy;
+	/* It is recorded otherwise than by cuEventRecord, too: nothing is known of it. */
+	_Atomic bool beside;
+	/* The latest recording, under `lock`: its call's number (0: none), and its stream. */
+	pthread_mutex_t lock;
 	uint64_t number, stream;
 };
 
@@ -120,26 +120,22 @@ void ckt_client_event_forget_context(uint64_t context)
 	ckt_cudacommon_object_each_of_context(CKT_KIND_EVENT, context, forget);
 }
 
-static void take(struct ckt_event *event)
-{
-	while (atomic_flag_test_and_set_explicit(&event->busy, memory_order_acquire))
-		__builtin_ia32_pause();
-}
-
-static void leave(struct ckt_event *event)
-{
-	atomic_flag_clear_explicit(&event->busy, memory_order_release);
-}
-
 /* Of two threads that record at once, the later call is the recording that counts. */
 static void note(struct ckt_event *event, uint64_t number, uint64_t stream)
 {
-	take(event);
+	pthread_mutex_lock(&event->lock);
 	if (number > event->number) {
 		event->number = number;
 		event->stream = stream;
 	}
-	leave(event);
+	pthread_mutex_unlock(&event->lock);
+}
+
+void ckt_client_event_beside(uint64_t id)
+{
+	struct ckt_event *event = ckt_cudacommon_object_find(id, CKT_KIND_EVENT);
+	if (event)
+		atomic_store(&event->beside, true);
 }
 
 static CUresult record(struct ckt_event *event, uint64_t stream, unsigned flags)
@@ -152,8 +148,8 @@ static CUresult record(struct ckt_event *event, uint64_t stream, unsigned flags)
 		ckt_event_record_args_size(&args), CKT_CALL_F_BATCHED);
 	if (!result) {
 		ckt_event_record_args_put(call.p, &args);
-		note(event, call.seq, stream);
 		result = ckt_call_queue(&call);
+		note(event, call.seq, stream);
 	}
 	atomic_fetch_add(&event->records, 1);
 	return result;
@@ -207,14 +203,9 @@ CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 	if (result)
 		return result;
 	ckt_capture_event_forget(event->object.id);
-	atomic_fetch_add(&event->records, 1);
-	note(event, UINT64_MAX, 0);
-	result = CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL,
+	atomic_store(&event->beside, true);
+	return CKT_WAITED(ctx_record_event, CTX_RECORD_EVENT, CKT_CALL_F_NUMBERED, NULL,
 		.context = ckt_call_id(context->object.id), .event = event->object.id);
-	event = find(event_handle);
-	if (event)
-		atomic_fetch_add(&event->records, 1);
-	return result;
 }
 
 /* All that the context will be given waits. */
@@ -245,7 +236,7 @@ CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 /* The number under which an answer about the event stands; 0: it does not. */
 static uint64_t question_of(const struct ckt_event *event)
 {
-	if (event->flags & CU_EVENT_INTERPROCESS ||
+	if (event->flags & CU_EVENT_INTERPROCESS || atomic_load(&event->beside) ||
 		atomic_load_explicit(&ckt_client_event_graphs_record, memory_order_relaxed) ||
 		!ckt_known_now())
 		return 0;
@@ -256,9 +247,9 @@ static bool is_finished(struct ckt_event *event, uint64_t question)
 {
 	if (atomic_load(&event->finished) == question)
 		return true;
-	take(event);
+	pthread_mutex_lock(&event->lock);
 	uint64_t number = event->number, stream = event->stream;
-	leave(event);
+	pthread_mutex_unlock(&event->lock);
 	return number && ckt_client_stream_knows(stream, event->object.context, number);
 }
 

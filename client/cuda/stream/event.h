@@ -13,6 +13,11 @@
  * any launch of a graph.  Once true it stays so.
  */
 extern _Atomic bool ckt_client_event_graphs_record;
+/*
+ * The event is about to be recorded otherwise than by cuEventRecord: from here on the worker is
+ * asked about it each time.  0 and what is no event: nothing.
+ */
+void ckt_client_event_beside(uint64_t event);
 /* Of a context that has ended or was reset: its handles are no handles any more. */
 void ckt_client_event_forget_context(uint64_t context);
 /*

@@ -67,8 +67,9 @@ static void test_known(void)
 	IS(cuEventRecord(event, stream), CUDA_SUCCESS);
 	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
 	IS(cuCtxRecordEvent(primary, event), CUDA_SUCCESS);
+	/* From then on it is asked about each time. */
 	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
-	ASKS(cuEventQuery(event), "event_query", 0);
+	ASKS(cuEventQuery(event), "event_query", 1);
 	/* Other processes record theirs. */
 	IS(cuEventDestroy(other), CUDA_SUCCESS);
 	IS(cuEventCreate(&other, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
@@ -128,6 +129,33 @@ static void test_covered(void)
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
 
+/* An event that a launch records by its attributes is asked about each time. */
+static void test_launched(void)
+{
+	CUevent event;
+	uint32_t n = 3;
+	CUdeviceptr out = memory_of(64, 0);
+	void *params[] = {&out, &n};
+	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
+	CUlaunchConfig config = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.attrs = &attribute,
+		.numAttrs = 1};
+	IS(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	ASKS(cuEventQuery(event), "event_query", 1);
+	ASKS(cuEventQuery(event), "event_query", 0);
+	attribute.value.launchCompletionEvent.event = event;
+	IS(cuLaunchKernelEx(&config, relay_add(), params, NULL), CUDA_SUCCESS);
+	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
+	ASKS(cuEventQuery(event), "event_query", 1);
+	IS(cuEventDestroy(event), CUDA_SUCCESS);
+	IS(cuMemFree(out), CUDA_SUCCESS);
+}
+
 static void hold(void *released)
 {
 	while (!atomic_load((_Atomic bool *)released))
@@ -169,4 +197,4 @@ static void test_graph(void)
 
 /* graph is last: what it begins lasts as long as the process. */
 UNIT_SUITE(event, {"events", test_events}, {"known", test_known}, {"covered", test_covered},
-	{"graph", test_graph})
+	{"launched", test_launched}, {"graph", test_graph})
