@@ -100,7 +100,7 @@ static void test_covered(void)
 	IS(word, 7);
 	ASKS(cuStreamSynchronize(stream), "stream_synchronize", 0);
 	ASKS(cuEventSynchronize(before), "event_synchronize", 0);
-	ASKS(cuEventQuery(elsewhere), "event_query", 1);
+	ASKS(cuEventSynchronize(elsewhere), "event_synchronize", 1);
 	/* Recorded behind the wait. */
 	IS(cuEventRecord(behind, stream), CUDA_SUCCESS);
 	ASKS(cuEventQuery(before), "event_query", 0);
@@ -109,7 +109,7 @@ static void test_covered(void)
 	IS(cuStreamSynchronize(stream), CUDA_SUCCESS);
 	IS(cuEventRecord(before, other), CUDA_SUCCESS);
 	IS(cuStreamSynchronize(stream), CUDA_SUCCESS);
-	ASKS(cuEventQuery(before), "event_query", 1);
+	ASKS(cuEventSynchronize(before), "event_synchronize", 1);
 	/* A wait for the context covers all of its streams. */
 	IS(cuEventRecord(before, other), CUDA_SUCCESS);
 	IS(cuEventRecord(behind, NULL), CUDA_SUCCESS);
