@@ -2,6 +2,7 @@
 /* Which files a worker may use; see cage_paths.h. */
 #include "server/worker/cage/cage_paths.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <pwd.h>
@@ -251,6 +252,20 @@ static int allow_soft(struct ckt_landlock *landlock)
 	return ckt_landlock_allow(landlock, path, OWN);
 }
 
+/*
+ * NVIDIA's driver names its threads by /proc/self/task/N/comm, and cuInit() fails with
+ * CUDA_ERROR_OPERATING_SYSTEM where it cannot.  Files of another process's memory or rights stay
+ * denied: these are the worker's own.  A rule holds for one inode, and /proc makes a new one for a
+ * name that the kernel has forgotten: the descriptor, open until the worker ends, keeps the name.
+ */
+static int allow_thread_names(struct ckt_landlock *landlock)
+{
+	static int kept = -1;
+	if (kept < 0)
+		kept = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return ckt_landlock_allow(landlock, "/proc/self/task", CKT_LANDLOCK_WRITE);
+}
+
 /* Further directories of the loader's. */
 static int allow_loader(struct ckt_landlock *landlock)
 {
@@ -279,6 +294,8 @@ static int allow_loader(struct ckt_landlock *landlock)
 int ckt_cage_paths_allow(struct ckt_landlock *landlock, const char *driver, bool soft)
 {
 	int result = allow_rows(landlock, soft);
+	if (!result && !soft)
+		result = allow_thread_names(landlock);
 	if (!result)
 		result = allow_variables(landlock);
 	if (!result)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,39 @@ static int denied(void)
 	return errno == EACCES ? 0 : 6;
 }
 
+static void *wait_for_end(void *ended)
+{
+	pthread_barrier_wait(ended);
+	return NULL;
+}
+
+/* 0, or the error of naming a thread, which the library does by a file for threads but the own. */
+static int name_thread(void)
+{
+	pthread_barrier_t ended;
+	pthread_t thread;
+	pthread_barrier_init(&ended, NULL, 2);
+	if (pthread_create(&thread, NULL, wait_for_end, &ended))
+		return -1;
+	int result = pthread_setname_np(thread, "named");
+	pthread_barrier_wait(&ended);
+	pthread_join(thread, NULL);
+	return result;
+}
+
+/* As NVIDIA's driver does; files of other processes stay as they are. */
+static int names_threads(void)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/comm", getppid());
+	soft = false;
+	if (enter())
+		return 90;
+	if (name_thread())
+		return 1;
+	return opens(path, O_WRONLY) || opens("/proc/self/oom_score_adj", O_WRONLY) ? 2 : 0;
+}
+
 /* Another process of the server's compiles. */
 static int executes_compiler(void)
 {
@@ -138,6 +172,7 @@ static void test_paths(void)
 		soft = true;
 		IS(cage_child(executes_compiler), 0);
 	}
+	IS(cage_child(names_threads), 0);
 	end();
 }
 
