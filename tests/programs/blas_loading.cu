@@ -85,6 +85,8 @@ static void *work_often(void *data)
 {
 	struct work *w = (struct work *)data;
 
+	/* Natively cuBLAS refuses a thread without a context. */
+	CHECK(cudaSetDevice(0));
 	for (int i = 0; i < ROUNDS && !w->status; i++)
 		w->status = multiply(w);
 	return NULL;
@@ -139,6 +141,7 @@ static volatile bool inside;
 
 static void *work_for_ever(void *data)
 {
+	CHECK(cudaSetDevice(0));
 	while (!multiply((struct work *)data))
 		inside = true;
 	return NULL;
