@@ -156,6 +156,32 @@ static void watch(struct ckt_worker *worker)
 	}
 }
 
+/* The process that reads memory after a device fault has a cage like the worker's. */
+static int rescue(const char *driver)
+{
+	char message[256];
+	ckt_log_init("cricket-worker", CKT_LOG_WARNING, NULL);
+	if (!ckt_cage_enter(-1, message, sizeof message))
+		return ckt_rescue_main(driver);
+	ckt_error("%s", message);
+	return 1;
+}
+
+static int enter_cage(void)
+{
+	char message[256];
+	const char *driver = ckt_cage_driver();
+	int result = driver ? ckt_rescue_fork(driver) : 0;
+	if (result) {
+		ckt_error("cannot fork: %s", strerror(-result));
+		return result;
+	}
+	result = ckt_cage_enter(CKT_WORKER_REFUSED_FD, message, sizeof message);
+	if (result)
+		ckt_error("%s", message);
+	return result;
+}
+
 int main(int argc, char **argv)
 {
 	struct ckt_worker *worker = &ckt_worker;
@@ -165,7 +191,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 3 && !strcmp(argv[1], "--rescue"))
-		return ckt_rescue_main(argv[2]);
+		return rescue(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "--compiler")) {
 		ckt_log_init("cricket-compiler", CKT_LOG_WARNING, NULL);
 		/* What a sanitizer does at exit, its cage refuses. */
@@ -184,11 +210,8 @@ int main(int argc, char **argv)
 	/* The soft GPU's; absent otherwise. */
 	fcntl(CKT_WORKER_COMPILER_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
-	char message[256];
-	if (ckt_cage_enter(CKT_WORKER_REFUSED_FD, message, sizeof message)) {
-		ckt_error("%s", message);
+	if (enter_cage())
 		return 1;
-	}
 	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd =
 		-1;
 	worker->client_process = -1;

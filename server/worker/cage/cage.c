@@ -88,6 +88,13 @@ bool ckt_cage_is_off(void)
 	return text && strcmp(text, "off") == 0;
 }
 
+const char *ckt_cage_driver(void)
+{
+	const char *text = getenv("CRICKET_CAGE"), *driver;
+	bool soft;
+	return text && read_cage(text, &soft, &driver) ? driver : NULL;
+}
+
 /* -1 where it is not known.  Without stdio, so that every worker's allocations are the same. */
 static long filters_of(const char *process)
 {

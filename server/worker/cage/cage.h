@@ -17,6 +17,8 @@
 
 /* Whether others may trace this process: --cage off. */
 bool ckt_cage_is_off(void);
+/* The driver's file, if there is a cage to enter; else NULL. */
+const char *ckt_cage_driver(void);
 
 /*
  * Whether the process has as many filters of system calls as this one, which is in its cage: so it

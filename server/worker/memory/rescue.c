@@ -8,6 +8,11 @@
  *	worker                                  cricket-worker --rescue DRIVER (from the first such call to the session's end)
  *	  request, descriptor of the piece --->   imports, maps, copies, forgets
  *	  <--- result, bytes
+ *
+ * A worker in a cage may execute nothing, and NVIDIA's driver cannot start in the cage of another
+ * process: it names its threads below /proc/PID/task, and a worker's cage allows its own PID alone.
+ * So the worker forks before it enters its cage.  The child waits for the first request without any
+ * cage, reads nothing, then executes the worker's program, which enters a cage of its own.
  */
 #include "server/worker/memory/rescue.h"
 
@@ -22,6 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/close_from.h"
 #include "base/log.h"
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
@@ -149,11 +155,49 @@ int ckt_rescue_main(const char *driver)
 
 /* ---- The worker */
 
+/* In the forked child: until the worker asks or ends. */
+static void wait_outside(int fd, const char *driver)
+{
+	char *const arguments[] = {"cricket-worker", "--rescue", (char *)driver, NULL};
+	char byte;
+	/* The worker's listening socket among others, to which nobody may connect after its end. */
+	if (dup2(fd, HELPER_FD) < 0)
+		_exit(1);
+	ckt_close_from(HELPER_FD + 1);
+	ssize_t n;
+	do
+		n = recv(HELPER_FD, &byte, sizeof byte, MSG_PEEK);
+	while (n < 0 && errno == EINTR);
+	if (n == sizeof byte)
+		execv("/proc/self/exe", arguments);
+	_exit(n == 0 ? 0 : 1);
+}
+
+int ckt_rescue_fork(const char *driver)
+{
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		wait_outside(ends[1], driver);
+	}
+	int error = pid < 0 ? -errno : 0;
+	close(ends[1]);
+	if (error)
+		close(ends[0]);
+	else
+		helper.fd = ends[0];
+	return error;
+}
+
 void ckt_rescue_init(const char *driver)
 {
 	snprintf(helper.driver, sizeof helper.driver, "%s", driver);
 }
 
+/* Without a cage. */
 static int start_helper(void)
 {
 	int ends[2];
