@@ -181,7 +181,7 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		CKT_SERVER_OPTION_TEXT, AT(uid_range), check_uid_range,
 		"write two numbers from 1000 on, the smaller one first, such as 200000-265535"},
 	{{"cage", "MODE",
-		 "on: workers may do only what they need; off: for debuggers; auto, the default: on with the soft GPU alone",
+		 "on, the default: workers may do only what they need; off: for debuggers",
 		 CKT_VALUE_TEXT, "on off"},
 		CKT_SERVER_OPTION_TEXT, AT(cage), check_cage, "write auto, on or off"},
 	{{"grace", "SECONDS", "time that running sessions get after SIGTERM (default 10)"},

@@ -17,14 +17,7 @@
 
 bool ckt_spawn_cage_is_on(const struct ckt_server *server)
 {
-	const char *mode = server->options.cage ? server->options.cage : "auto";
-	return strcmp(mode, "auto") == 0 ? server->driver.soft : strcmp(mode, "on") == 0;
-}
-
-/* --cage off: a debugger of the workers' user may attach. */
-static bool is_for_debuggers(const struct ckt_server *server)
-{
-	return server->options.cage && strcmp(server->options.cage, "off") == 0;
+	return !server->options.cage || strcmp(server->options.cage, "off") != 0;
 }
 
 void ckt_spawn_cage_variable(const struct ckt_server *server, char *ret_text, size_t text_size)
@@ -33,18 +26,15 @@ void ckt_spawn_cage_variable(const struct ckt_server *server, char *ret_text, si
 		snprintf(ret_text, text_size, "CRICKET_CAGE=%s:%s",
 			server->driver.soft ? "soft" : "nvidia", server->driver.path);
 	else
-		snprintf(ret_text, text_size, "CRICKET_CAGE=%s",
-			is_for_debuggers(server) ? "off" : "none");
+		snprintf(ret_text, text_size, "CRICKET_CAGE=off");
 }
 
 void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, size_t text_size)
 {
 	if (!ckt_spawn_cage_is_on(server)) {
-		snprintf(ret_text, text_size, "cage: off: a worker may do %s",
-			is_for_debuggers(server)
-				? "all that its user may, and debuggers may attach"
-				: "what its user may; with NVIDIA's driver the cage is on with "
-				  "'--cage on' only");
+		snprintf(ret_text, text_size,
+			"cage: off: a worker may do all that its user may, and debuggers may "
+			"attach");
 		return;
 	}
 	long landlock = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* its version */);
@@ -58,8 +48,7 @@ void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, si
 		snprintf(files, sizeof files, "no Landlock (%s)", strerror(errno));
 	snprintf(ret_text, text_size, "cage: no capabilities, %s, %s, %s", files,
 		prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0 ? "no filter of system calls"
-			: server->driver.soft         ? "other system calls refused"
-						      : "other system calls logged",
+						      : "other system calls refused",
 		server->mounts                ? "private /tmp and /dev/shm"
 			: server->user.change ? "no private /tmp: mount namespaces are refused"
 					      : "no private /tmp: the server is not root");

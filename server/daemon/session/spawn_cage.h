@@ -10,7 +10,7 @@
 
 struct ckt_server;
 
-/* --cage */
+/* By default, and with --cage auto or on; off lets a debugger of the workers' user attach. */
 bool ckt_spawn_cage_is_on(const struct ckt_server *server);
 
 /* The variable that tells the worker what to add, as NAME=VALUE. */

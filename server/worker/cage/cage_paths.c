@@ -74,10 +74,6 @@ static const struct row {
 	/* Private to the worker, or to the workers of one owner, if root started the server. */
 	{"/tmp", OWN, ALL},
 	{"/dev/shm", OWN, ALL},
-	/* the worker's own program again (rescue.c), and who loads it */
-	{"/proc/self/exe", RUN, ALL},
-	{"/lib64/ld-linux-*", RUN, ALL},
-	{"/lib/ld-linux-*", RUN, ALL},
 	/*
 	 * The compiler, its assembler and linker, and their libraries.  No patterns of names in / or
 	 * /etc, which the inner of two cages could not list.  No /proc: a text can include files.

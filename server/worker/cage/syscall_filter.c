@@ -28,7 +28,7 @@ enum {
 		CLONE_NEWNET | 0x02000000
 };
 
-static int add_names(scmp_filter_ctx filter, uint32_t action, const char *names)
+static int allow_names(scmp_filter_ctx filter, const char *names)
 {
 	char name[64];
 	for (const char *p = names; *p;) {
@@ -39,7 +39,7 @@ static int add_names(scmp_filter_ctx filter, uint32_t action, const char *names)
 		name[length] = 0;
 		int number = seccomp_syscall_resolve_name(name);
 		/* Negative: a call of another architecture. */
-		int result = number >= 0 ? seccomp_rule_add(filter, action, number, 0) : 0;
+		int result = number >= 0 ? seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0) : 0;
 		if (result)
 			return result;
 		p += length + (p[length] == ' ');
@@ -47,27 +47,22 @@ static int add_names(scmp_filter_ctx filter, uint32_t action, const char *names)
 	return 0;
 }
 
-static int add_groups(
-	scmp_filter_ctx filter, uint32_t action, const struct ckt_syscall_group *groups)
+static int allow_groups(scmp_filter_ctx filter, const struct ckt_syscall_group *groups)
 {
 	int result = 0;
 	for (; groups->names && !result; groups++)
-		result = add_names(filter, action, groups->names);
+		result = allow_names(filter, groups->names);
 	return result;
-}
-
-/* For clone with these flags among those of the mask. */
-static int add_masked(scmp_filter_ctx filter, uint32_t action, uint64_t mask, uint64_t flags)
-{
-	const struct scmp_arg_cmp masked = {
-		.arg = 0, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = flags};
-	return seccomp_rule_add_array(filter, action, SCMP_SYS(clone), 1, &masked);
 }
 
 /* The flags of clone that glibc's threads and posix_spawn use; fork() has neither. */
 static int allow_clone(scmp_filter_ctx filter, uint64_t flag)
 {
-	return add_masked(filter, SCMP_ACT_ALLOW, flag | NEW_NAMESPACES, flag);
+	const struct scmp_arg_cmp masked = {.arg = 0,
+		.op = SCMP_CMP_MASKED_EQ,
+		.datum_a = flag | NEW_NAMESPACES,
+		.datum_b = flag};
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, &masked);
 }
 
 /* For this first argument. */
@@ -86,7 +81,17 @@ static int allow_own_limits(scmp_filter_ctx filter)
 	return allow_first(filter, SCMP_SYS(prlimit64), 0);
 }
 
-static int restrict_arguments(scmp_filter_ctx filter)
+/* NVIDIA's NCCL finds network interfaces (netlink), and its ranks meet over TCP. */
+static int allow_sockets(scmp_filter_ctx filter, bool soft)
+{
+	static const int kinds[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+	int result = allow_first(filter, SCMP_SYS(socketpair), AF_UNIX);
+	for (size_t i = 0; i < (soft ? 1 : sizeof kinds / sizeof *kinds) && !result; i++)
+		result = allow_first(filter, SCMP_SYS(socket), (uint64_t)kinds[i]);
+	return result;
+}
+
+static int restrict_arguments(scmp_filter_ctx filter, bool soft)
 {
 	int result = allow_clone(filter, CLONE_THREAD);
 	if (!result)
@@ -94,32 +99,7 @@ static int restrict_arguments(scmp_filter_ctx filter)
 	/* As with limits. */
 	if (!result)
 		result = allow_first(filter, SCMP_SYS(sched_setaffinity), 0);
-	if (!result)
-		result = allow_clone(filter, CLONE_VFORK);
-	if (!result)
-		result = allow_first(filter, SCMP_SYS(socket), AF_UNIX);
-	return result ? result : allow_first(filter, SCMP_SYS(socketpair), AF_UNIX);
-}
-
-/*
- * NCCL opens sockets of many kinds and binds threads to processors, and the driver may start
- * nvidia-modprobe: with fork().
- */
-static int allow_arguments(scmp_filter_ctx filter, uint32_t refused)
-{
-	const struct scmp_arg_cmp other = {.arg = 0, .op = SCMP_CMP_NE, .datum_a = 0};
-	int result = add_names(filter, SCMP_ACT_ALLOW, "socket socketpair sched_setaffinity");
-	if (!result)
-		result = allow_clone(filter, 0);
-	if (!result)
-		result = allow_own_limits(filter);
-	if (!result)
-		result = seccomp_rule_add_array(filter, refused, SCMP_SYS(prlimit64), 1, &other);
-	/* Refused by name, for what has no rule is allowed there. */
-	for (unsigned bit = 0; bit < 32 && !result; bit++)
-		if (NEW_NAMESPACES & 1u << bit)
-			result = add_masked(filter, refused, 1u << bit, 1u << bit);
-	return result;
+	return result ? result : allow_sockets(filter, soft);
 }
 
 /*
@@ -134,17 +114,11 @@ static int refuse_clone3(scmp_filter_ctx filter, const struct profile *profile)
 
 static int add_rules(scmp_filter_ctx filter, const struct profile *profile)
 {
-	int result = add_groups(filter, SCMP_ACT_ALLOW, ckt_syscalls_soft);
-	/* By default they are refused with the soft GPU, and here with every driver. */
-	if (!result && !profile->soft)
-		result = add_groups(filter, profile->refused, ckt_syscalls_denied);
+	int result = allow_groups(filter, ckt_syscalls_worker);
 	/* The other filter has it. */
 	if (!result)
-		result = add_names(filter, SCMP_ACT_ALLOW, "clone3");
-	if (!result)
-		result = profile->soft ? restrict_arguments(filter)
-				       : allow_arguments(filter, profile->refused);
-	return result;
+		result = allow_names(filter, "clone3");
+	return result ? result : restrict_arguments(filter, profile->soft);
 }
 
 static int set_attributes(scmp_filter_ctx filter, bool log)
@@ -186,8 +160,7 @@ static int load(uint32_t by_default, bool log, const struct profile *profile,
 
 static int load_profile(const struct profile *profile, int *ret_listener)
 {
-	return load(profile->soft ? profile->refused : SCMP_ACT_LOG, true, profile, add_rules,
-		ret_listener);
+	return load(profile->refused, true, profile, add_rules, ret_listener);
 }
 
 int ckt_syscall_filter_enter(bool soft, int *ret_listener)
@@ -210,9 +183,9 @@ int ckt_syscall_filter_enter(bool soft, int *ret_listener)
 
 static int add_compiler_rules(scmp_filter_ctx filter, const struct profile *profile)
 {
-	int result = add_groups(filter, SCMP_ACT_ALLOW, ckt_syscalls_compiler);
+	int result = allow_groups(filter, ckt_syscalls_compiler);
 	if (!result)
-		result = add_names(filter, SCMP_ACT_ALLOW, "clone3");
+		result = allow_names(filter, "clone3");
 	if (!result)
 		result = allow_clone(filter, CLONE_THREAD);
 	if (!result)
@@ -221,7 +194,7 @@ static int add_compiler_rules(scmp_filter_ctx filter, const struct profile *prof
 		result = allow_clone(filter, CLONE_VFORK);
 	if (result || profile->inner)
 		return result;
-	result = add_groups(filter, SCMP_ACT_ALLOW, ckt_syscalls_compiling);
+	result = allow_groups(filter, ckt_syscalls_compiling);
 	return result ? result : allow_clone(filter, 0);
 }
 

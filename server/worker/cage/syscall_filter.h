@@ -5,9 +5,8 @@
 #include <stdbool.h>
 
 /*
- * soft: only the calls of the soft GPU's workers; else all but those that no worker may make, and
- * the kernel logs what the soft GPU's workers do not call.  In force for good.  Precondition: one
- * thread, no_new_privs.
+ * Only the calls of the table (syscall_table.h); soft: no sockets but those of this host.  In force
+ * for good.  Precondition: one thread, no_new_privs.
  *
  * ret_listener, unless NULL: the caller's descriptor, which is told of each refused call and says
  * EPERM (seccomp's user notification).  A refused call waits for that answer, and fails with ENOSYS

@@ -131,15 +131,13 @@ static void test_words(void)
 	TEXT(text, "CRICKET_CAGE=soft:/x/libcuda.so.1");
 	server.driver.soft = false;
 	ckt_spawn_cage_variable(&server, text, sizeof text);
-	TEXT(text, "CRICKET_CAGE=none");
-	ckt_spawn_cage_describe(&server, text, sizeof text);
-	HAS(text, "with '--cage on' only");
-	server.options.cage = (char *)"on";
-	ckt_spawn_cage_variable(&server, text, sizeof text);
 	TEXT(text, "CRICKET_CAGE=nvidia:/x/libcuda.so.1");
 	ckt_spawn_cage_describe(&server, text, sizeof text);
 	HAS(text, "cage: no capabilities, ");
 	HAS(text, "Landlock");
+	server.options.cage = (char *)"auto";
+	ckt_spawn_cage_variable(&server, text, sizeof text);
+	TEXT(text, "CRICKET_CAGE=nvidia:/x/libcuda.so.1");
 	server.options.cage = (char *)"off";
 	ckt_spawn_cage_variable(&server, text, sizeof text);
 	TEXT(text, "CRICKET_CAGE=off");

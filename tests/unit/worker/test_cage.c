@@ -94,7 +94,7 @@ static int gain_rights(void)
 		return 2;
 	execl("/bin/su", "su", "-c", "true", (char *)NULL);
 	execl("/bin/sh", "sh", "-c", "true", (char *)NULL);
-	return errno == EACCES ? 0 : 3;
+	return errno == EPERM ? 0 : 3;
 }
 
 /* A process of the same user to attack. */
