@@ -8,20 +8,29 @@ JSON is NAME_coverage.json, which the generator makes of the library's table and
 import argparse
 import json
 import sys
+import textwrap
 
 HEAD = """\
 # Coverage of {title}
 
 Made by `rpc/gen/library_coverage.py` (`meson compile -C BUILD library-coverage-docs`): do not edit.
 
-Calls go to the genuine library in the worker ({api} says how). *Batched* calls are sent and forgotten; calls that *wait* have an answer, which the client keeps
-where it cannot change; the rest is answered in the client. A function that is not supported returns `{status}` and is named once in the log.
+{calls}
 
 {counts}
 """
 
+CALLS = """\
+Calls go to the genuine library in the worker (`{api}` says how). The client sends a *batched* call and does not wait for it. A call that *waits* has an answer,
+which the client keeps if it cannot change. The client answers all other calls. A function that is not supported returns `{status}`, and the log names it once."""
+
 CLASSES = (("batched", "Batched"), ("waits", "Wait for an answer"), ("local", "Answered in the client"), ("same", "Another function's name"),
            ("legacy", "Over another function"), ("unsupported", "Not supported"))
+
+
+def wrapped(text):
+    """A paragraph of the document: no line is longer than 100 columns, unless a name is."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def document(data, title, api, status):
@@ -33,7 +42,7 @@ def document(data, title, api, status):
         sys.exit(f"library_coverage.py: no heading for {' '.join(sorted(unknown))}")
     total, refused = len(data["functions"]), len(by_class.get("unsupported", []))
     counts = f"{total} exported functions: {total - refused} implemented, {refused} not supported."
-    text = HEAD.format(title=title, api=f"`{api}`", counts=counts, status=status)
+    text = HEAD.format(title=title, calls=wrapped(CALLS.format(api=api, status=status)), counts=counts)
     for name, heading in CLASSES:
         rows = by_class.get(name, [])
         if not rows:
@@ -43,8 +52,9 @@ def document(data, title, api, status):
         for row in rows:
             reasons.setdefault(row.get("reason") or "", []).append(row["name"])
         for reason in sorted(reasons):
-            text += f"\n{reason[:1].upper()}{reason[1:]}:\n" if reason else ""
-            text += "\n" + ", ".join(f"`{n}`" for n in sorted(reasons[reason])) + "\n"
+            why = f"{reason[:1].upper()}{reason[1:]}:"
+            text += f"\n{wrapped(why)}\n" if reason else ""
+            text += "\n" + wrapped(", ".join(f"`{n}`" for n in sorted(reasons[reason]))) + "\n"
     return text
 
 

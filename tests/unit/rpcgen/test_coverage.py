@@ -8,6 +8,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "rpc" / "gen"))
 import coverage  # noqa: E402
+import library_coverage  # noqa: E402
 
 RECORDED = """# program: a
 a.good
@@ -98,6 +99,17 @@ class Coverage(unittest.TestCase):
     def test_bounds(self):
         self.assertEqual(coverage.too_low("driver", (80, 85), (79.9, 85)), [])
         self.assertEqual(len(coverage.too_low("driver", (79, 84), (79.9, 85))), 2)
+
+
+class Library(unittest.TestCase):
+    def test_lines_are_short(self):
+        data = {"functions": [{"name": f"cublasNumber{i}", "class": kind, "reason": reason} for i in range(40)
+                              for kind, reason in (("batched", None), ("unsupported", "a reason " * 9), ("unsupported", "in no header"))]}
+        text = library_coverage.document(data, "cuBLAS", "rpc/api/cublas.api", "CUBLAS_STATUS_NOT_SUPPORTED")
+        self.assertEqual([line for line in text.splitlines() if len(line) > 100], [])
+        self.assertEqual(text.count("`cublasNumber17`"), 3)
+        self.assertIn("120 exported functions: 40 implemented, 80 not supported.", text)
+        self.assertIn("\n\nIn no header:\n\n`cublasNumber0`, `cublasNumber1`,", text)
 
 
 if __name__ == "__main__":
