@@ -8,8 +8,12 @@
 #pragma once
 #ifndef __ASSEMBLER__
 
-/* Headers of the C library are left to the file: some files choose their form first. */
-extern void __gcov_dump(void);
+/*
+ * Headers of the C library are left to the file: some files choose their form first.  Hidden:
+ * otherwise a library takes this function from another one that it is linked with, and is not
+ * loaded where a library of that name without it stands in.  The counters would be wrong, too.
+ */
+extern void __gcov_dump(void) __attribute__((visibility("hidden")));
 extern void ckt_coverage_real_exit(int status) __asm__("_exit") __attribute__((noreturn));
 void ckt_coverage_exit(int status) __attribute__((weak, visibility("hidden"), noreturn));
 

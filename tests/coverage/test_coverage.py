@@ -69,6 +69,17 @@ class Gcov(unittest.TestCase):
             counts = {line["line_number"]: line["count"] for file in files if file["file"] == source for line in file["lines"]}
             self.assertEqual((counts[4], counts[5], counts[6]), (2, 0, 2))
 
+    def test_libraries_do_not_share_it(self):
+        with tempfile.TemporaryDirectory() as top:
+            command = ["gcc", "--coverage", "-shared", "-fPIC", "-include", os.path.join(coverage.HERE, "exit.h")]
+            for name, more in (("b", []), ("a", ["libb.so"])):
+                with open(os.path.join(top, name + ".c"), "w", encoding="utf-8") as f:
+                    f.write(f"#include <unistd.h>\nvoid {name}(void);\nvoid {name}(void)\n{{\n\t_exit(3);\n}}\n")
+                if subprocess.run([*command, "-o", f"lib{name}.so", name + ".c", *more], cwd=top, check=False).returncode:
+                    self.skipTest("no gcc with --coverage")
+                symbols = subprocess.run(["nm", "-D", f"lib{name}.so"], cwd=top, check=True, capture_output=True, text=True).stdout
+                self.assertNotIn("__gcov_dump", symbols)
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())
