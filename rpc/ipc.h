@@ -2,21 +2,19 @@
 /*
  * A program passes this handle to another to share memory or an event: 64 bytes, a CUipcMemHandle
  * or CUipcEventHandle, or the contents of the file that represents an exported allocation.  It is
- * valid between sessions of one user on one node, as long as the owner's session has the object.
+ * valid between sessions of one owner at one server, as long as the owner's session has the object.
  *
- *	offset  0 magic | 8 session (12) | 20 kind | 24 socket (8) | 32 secret (16) | 48 zeros
+ *	offset  0 magic | 8 session (12) | 20 kind | 24 unused (8) | 32 secret (16) | 48 zeros
  *
- * socket: the abstract name of the owner's worker, which the kernel chose; secret: random, one for
- * each thing shared.
+ * The server finds the session's worker (rpc/group.h).  unused: zeros; ignored, because earlier
+ * builds named a socket there.  secret: random, one for each thing shared.
  */
 #pragma once
 
 #include <stdint.h>
 
-enum { CKT_IPC_HANDLE = 64, CKT_IPC_SECRET = 16, CKT_IPC_SOCKET = 8, CKT_IPC_SESSION = 12 };
+enum { CKT_IPC_HANDLE = 64, CKT_IPC_SECRET = 16, CKT_IPC_SESSION = 12 };
 #define CKT_IPC_MAGIC "CKTIPC02"
-/* Of files in /dev/shm by which sessions that were restored are found. */
-#define CKT_IPC_NOTICE_PREFIX "cricket-ipc-"
 
 enum ckt_ipc_kind { CKT_IPC_BLOCK = 1, CKT_IPC_PHYSICAL = 2, CKT_IPC_EVENT = 3 };
 
@@ -24,7 +22,7 @@ struct ckt_ipc_handle {
 	char magic[8];
 	char session[CKT_IPC_SESSION];
 	uint32_t kind;
-	char socket[CKT_IPC_SOCKET]; /* padded with zeros */
+	uint8_t unused[8];
 	uint8_t secret[CKT_IPC_SECRET];
 	uint8_t zeros[16];
 };

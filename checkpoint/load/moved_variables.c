@@ -45,8 +45,8 @@ static int compare(struct ckt_moved *moved, CUmodule real, const ckt_image *imag
 			global->name, (unsigned long long)module->id, result);
 		return -EIO;
 	}
-	ckt_debug("variable %.64s of module 0x%llx, %llu bytes: at 0x%llx, was at 0x%llx", global->name,
-		(unsigned long long)module->id, (unsigned long long)size,
+	ckt_debug("variable %.64s of module 0x%llx, %llu bytes: at 0x%llx, was at 0x%llx",
+		global->name, (unsigned long long)module->id, (unsigned long long)size,
 		(unsigned long long)address, (unsigned long long)global->address);
 	if (address == global->address)
 		return 0;

@@ -9,16 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "server/worker/ipc/ipc.h"
 #include "server/worker/session/control.h"
 #include "server/worker/worker.h"
 #include "tests/escape/attempts.h"
 
-enum { PLAN_BYTES = 16384, LOOK_MS = 20 };
+enum { PLAN_BYTES = 16384, LOOK_MS = 20, ABSTRACT_NAME = 32 };
 
 static char plan[PLAN_BYTES];
 
@@ -84,14 +85,29 @@ static bool read_plan(int number)
 	return n > 0;
 }
 
+/* A listening abstract socket, as ranks of NCCL have; the kernel chooses its name. */
+static void listen_abstract(char ret_name[ABSTRACT_NAME])
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	socklen_t size = sizeof(sa_family_t);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	*ret_name = 0;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 16))
+		return;
+	size = sizeof address;
+	getsockname(fd, (struct sockaddr *)&address, &size);
+	snprintf(ret_name, ABSTRACT_NAME, "%.*s", (int)(size - sizeof(sa_family_t) - 1),
+		address.sun_path + 1);
+}
+
 /* What the attempts of another worker need to know of this one, which without rights is secret. */
 static void tell(void)
 {
 	static char secret[64] = "a secret in memory";
-	char name[CKT_IPC_SOCKET + 1] = "";
+	char name[ABSTRACT_NAME];
 	struct stat shm = {0};
 	const char *cage = getenv("CRICKET_CAGE"), *driver = cage ? strchr(cage, '/') : NULL;
-	ckt_ipc_socket_name(name);
+	listen_abstract(name);
 	stat("/dev/shm", &shm);
 	ckt_warning("escape: worker %d address %p abstract %s shm %llu driver %s", (int)getpid(),
 		(void *)secret, name, (unsigned long long)shm.st_ino, driver ? driver : "none");

@@ -349,7 +349,7 @@ class Squatting(Owners):
             names = f.read()
         self.assertIn(self.socket + ".d/", names)
         self.assertNotIn(session, names)
-        self.assertEqual(os.listdir(self.socket + ".d"), [session + ".sock"])
+        self.assertEqual(sorted(os.listdir(self.socket + ".d")), [session + ".owner", session + ".sock"])
         self.assertRaises(PermissionError, as_user_raises, MALLORY, lambda: os.listdir(self.socket + ".d"))
 
 

@@ -1,38 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks a worker for a session's exported memory: other users, wrong secrets, what is no question; and that the session does not mind."""
+"""Who may open a session's exported memory: programs of its owner, also after a restart of the server, and nobody else."""
+import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from whole import Whole  # noqa: E402
+from whole import Whole, runner  # noqa: E402
 
-ASK = """
-import array, os, socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.settimeout(20)
-s.connect(b"\\0" + bytes.fromhex(sys.argv[1]))
-if sys.argv[2] != "-":
-    try:
-        s.send(bytes.fromhex(sys.argv[2]))
-    except BrokenPipeError:
-        pass
-try:
-    data, control, _, _ = s.recvmsg(4096, socket.CMSG_SPACE(16))
-except ConnectionResetError:
-    data, control = b"", []
-print(len(data), data[:4].hex() or "-", len(control))
-"""
-UNKNOWN = 0xFFFFFFFF
-# server/worker/ipc/ipc_talk.h: a question, and the size of its answer; rpc/ipc.h: a handle.
-QUESTION, ANSWER_BYTES = struct.Struct("=8s16sIIII12s8sI"), 168
-HANDLE = struct.Struct("=8s12sI8s16s16s")
-FETCH = 1
-NOTHING = (ANSWER_BYTES, "00000000")
+CLIENT = os.environ["CKT_TEST_SHARE_CLIENT"]
+INVALID_VALUE = 1
 
 
 def abstract_sockets(pid):
@@ -53,73 +33,107 @@ def abstract_sockets(pid):
 class Shared(Whole):
     def setUp(self):
         super().setUp()
-        server = self.server("owner")
-        self.program, _ = self.start(server)
-        (self.worker,) = server.workers()
-        (self.name,) = abstract_sockets(self.worker)
-        self.uid = os.stat("/proc/%d" % self.worker).st_uid
+        self.tokens = os.path.join(self.dir, "tokens")
+        self.shown = {name: self.token(name) for name in ("alice", "bob")}
+        self.givers = []
 
-    def ask(self, message, uid=None):
-        """What comes back: (bytes, how they begin, descriptors)"""
-        options = {} if uid is None or os.geteuid() else {"user": uid, "extra_groups": []}
-        done = subprocess.run(["/usr/bin/python3", "-c", ASK, self.name.hex(), message.hex() if message else "-"], capture_output=True, check=False,
-                              timeout=60, cwd="/", **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        size, begin, descriptors = done.stdout.decode().split()
-        return int(size), begin, int(descriptors)
+    def tearDown(self):
+        for giver in self.givers:
+            giver.kill()
+            giver.wait()
+            giver.stdin.close()
+        super().tearDown()
 
-    def question(self, uid, secret=b"\0" * 16, kind=1, magic=b"CKTTALK1"):
-        return QUESTION.pack(magic, secret, uid, kind, FETCH, 0, b"0123456789ab", b"", 0)
+    def token(self, name):
+        made = json.loads(runner.cricketctl(self.tree, "--json", "token", "add", name, "--tokens", self.tokens))
+        path = os.path.join(self.dir, name + ".token")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(made["token"] + "\n")
+        return path
 
-    def handle(self, wanted):
-        """The kind and secret of a handle that the program has."""
-        pid = self.client()
-        with open("/proc/%d/maps" % pid, encoding="utf-8") as f:
-            ranges = [line.split()[0].split("-") for line in f if line.split()[1].startswith("rw")]
-        with open("/proc/%d/mem" % pid, "rb", 0) as memory:
-            for begin, end in ((int(b, 16), int(e, 16)) for b, e in ranges):
-                try:
-                    memory.seek(begin)
-                    text = memory.read(min(end - begin, 64 << 20))
-                except (OSError, ValueError, OverflowError):
-                    continue
-                at = text.find(b"CKTIPC02")
-                while at >= 0 and at + HANDLE.size <= len(text):
-                    _, _, kind, _, secret, zeros = HANDLE.unpack_from(text, at)
-                    if kind == wanted and any(secret) and not any(zeros):
-                        return secret
-                    at = text.find(b"CKTIPC02", at + 1)
-        return None
+    def owned(self, name="server"):
+        return self.server(name, "--tokens", self.tokens, "--audit", os.path.join(self.dir, "audit"))
 
-    def client(self):
-        """The process with the session: cricket-run has become it."""
-        return self.program.process.pid
+    def command(self, server, owner, *words):
+        return {"args": [self.tree.tool("cricket-run"), "--server", server.address, CLIENT, *words],
+                "env": {**runner.clean_environment(), "HOME": self.home, "CRICKET_TOKEN_FILE": self.shown[owner]}}
 
-    @unittest.skipIf(os.geteuid() != 0, "needs root to be the worker's user")
-    def test_right_secret(self):
-        """What the others are refused is there: with the secret, and of the owner, as whom the program came (over TCP nobody)."""
-        secret = self.handle(1)
-        self.assertTrue(secret, "the program has a handle of memory")
-        size, begin, descriptors = self.ask(self.question(UNKNOWN, secret), self.uid)
-        self.assertEqual((size, begin), (ANSWER_BYTES, "01000000"))
-        self.assertEqual(descriptors, 1)
-        wrong = bytes([secret[0] ^ 1]) + secret[1:]
-        self.assertEqual(self.ask(self.question(UNKNOWN, wrong), self.uid), (*NOTHING, 0))
-        self.assertEqual(self.ask(self.question(UNKNOWN, secret, kind=2), self.uid), (*NOTHING, 0))
-        # Another owner's session is not heard, and neither is another user of the host.
-        for owner in (0, self.uid, 54321):
-            self.assertEqual(self.ask(self.question(owner, secret), self.uid), (0, "-", 0))
-        for user in (0, 54321):
-            self.assertEqual(self.ask(self.question(UNKNOWN, secret), user), (0, "-", 0))
-        self.finish(self.program)
+    def give(self, server, owner, name):
+        """The file with the handle of a program that lives until the test's end."""
+        path = os.path.join(self.dir, name)
+        self.givers.append(subprocess.Popen(**self.command(server, owner, "give", path), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
+        self.wait(lambda: os.path.exists(path))
+        return path
 
-    @unittest.skipIf(os.geteuid() != 0, "needs root to be the worker's user")
-    def test_wrong_secret(self):
-        """Nothing for it, and no descriptor."""
-        for kind in (0, 1, 2, 3):
-            self.assertEqual(self.ask(self.question(UNKNOWN, kind=kind), self.uid), (*NOTHING, 0))
-        self.finish(self.program)
+    def take(self, server, owner, path):
+        """The result of cuIpcOpenMemHandle, and a byte of the memory."""
+        done = subprocess.run(**self.command(server, owner, "take", path), capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return tuple(int(word) for word in done.stdout.split())
 
+    def refusals(self):
+        with open(os.path.join(self.dir, "audit"), encoding="utf-8") as f:
+            records = [json.loads(line) for line in f]
+        return [r for r in records if r.get("call") == "share"]
+
+    def log_of(self, server):
+        with open(server.log, encoding="utf-8") as f:
+            return f.read()
+
+    def test_owners(self):
+        """The same handle: memory for one owner's programs, CUDA's error for another's, by name in the log and the audit log."""
+        server = self.owned()
+        path = self.give(server, "alice", "handle")
+        self.assertEqual(self.take(server, "alice", path), (0, 7))
+        self.assertEqual(self.refusals(), [])
+        self.assertEqual(self.take(server, "bob", path), (INVALID_VALUE, 0))
+        (refusal,) = self.refusals()
+        self.assertEqual((refusal["event"], refusal["result"], refusal["owner"]), ("refused", "refused", "token:bob"))
+        self.assertRegex(refusal["reason"], r"session [0-9a-f]{12} belongs to token:alice: sessions of different owners share nothing")
+        self.assertRegex(self.log_of(server), r"session [0-9a-f]{12} \(token:bob\) may not share memory with session [0-9a-f]{12}: it belongs to token:alice")
+        # A handle of nobody's looks the same to the program.
+        with open(path, "r+b") as f:
+            f.seek(8)
+            f.write(b"0123456789ab")
+        self.assertEqual(self.take(server, "bob", path), (INVALID_VALUE, 0))
+        self.assertEqual(len(self.refusals()), 1)
+
+    def test_wrong_handles(self):
+        """One bit of the secret, of the kind, of the magic."""
+        server = self.owned()
+        path = self.give(server, "alice", "handle")
+        with open(path, "rb") as f:
+            good = f.read()
+        for at in (0, 20, 32, 47):
+            with open(path, "wb") as f:
+                f.write(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+            self.assertEqual(self.take(server, "alice", path), (INVALID_VALUE, 0), at)
+        # What earlier builds named a socket in is not read.
+        with open(path, "wb") as f:
+            f.write(good[:24] + b"12345678" + good[32:])
+        self.assertEqual(self.take(server, "alice", path), (0, 7))
+
+    def test_next_server(self):
+        """Workers that a new server found again are of the groups they were of, whatever they say of their owners."""
+        first = self.owned()
+        path = self.give(first, "alice", "handle")
+        first.kill()
+        os.unlink(os.path.join(first.directory, "address"))
+        second = self.owned()
+        self.wait(lambda: "found again" in self.log_of(second))
+        self.wait(lambda: self.take(second, "alice", path) == (0, 7))
+        self.assertEqual(self.take(second, "bob", path), (INVALID_VALUE, 0))
+        self.assertEqual(len(self.refusals()), 1)
+
+    def test_no_names(self):
+        """Workers are found by descriptors alone: they listen at no address that others could try."""
+        server = self.owned()
+        self.give(server, "alice", "handle")
+        (worker,) = server.workers()
+        self.assertEqual(abstract_sockets(worker), [])
+
+
+class Leftovers(Whole):
     def test_killed_worker_leaves_nothing(self):
         """The pages of its events, which others could open by name, go with the session."""
         def pages(worker=None):
@@ -130,11 +144,14 @@ class Shared(Whole):
                 locks = [line.split() for line in f]
             return {int(words[5].split(":")[2]) for words in locks if words[1] == "FLOCK" and int(words[4]) == worker}
 
-        mine = pages(self.worker) & pages()
+        first = self.server("owner")
+        program, _ = self.start(first)
+        (worker,) = first.workers()
+        mine = pages(worker) & pages()
         self.assertTrue(mine, "the program shares events")
-        os.kill(self.worker, signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
         self.wait(lambda: not mine & pages())
-        self.program.process.kill()
+        program.process.kill()
         # A server that is killed together with its worker: the next one removes what they left.
         server = self.server("second")
         second, _ = self.start(server, name="q")
@@ -147,21 +164,6 @@ class Shared(Whole):
         self.server("third")
         self.wait(lambda: not mine & pages())
         second.process.kill()
-
-    def test_no_question(self):
-        good = self.question(UNKNOWN)
-        if os.geteuid() == 0:
-            self.assertEqual(self.ask(good, self.uid), (*NOTHING, 0))
-        for message in (b"x", good[:-1], good + b"x", b"\xff" * 32, b"\0" * 4096, self.question(UNKNOWN, magic=b"CKTIPC01"), None):
-            self.assertEqual(self.ask(message, self.uid), (0, "-", 0))
-        self.finish(self.program)
-
-    @unittest.skipIf(os.geteuid() != 0, "needs root to be another user")
-    def test_other_user(self):
-        """Not even that a question was heard."""
-        for uid in (0, 54321):
-            self.assertEqual(self.ask(self.question(UNKNOWN), uid), (0, "-", 0))
-        self.finish(self.program)
 
 
 if __name__ == "__main__":

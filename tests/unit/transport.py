@@ -55,6 +55,8 @@ server/daemon/main.c read a signalfd
 server/daemon/nvml/driver_probe.c poll,read,write a pipe to a child
 server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
 server/daemon/nvml/nvml_reader.c recv,send the other end of it
+server/daemon/session/group.c recvmsg,send,sendmsg group channels, socketpairs of sequenced packets with workers
+server/daemon/session/owner_file.c read,write files of owners
 server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits
 server/daemon/session/server_key.c read,write the key file
 server/daemon/session/session_marks.c read mark files of sessions
@@ -66,14 +68,14 @@ server/daemon/session/uid_processes.c read /proc
 server/daemon/session/worker_files.c write files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
 server/daemon/systemd_notify.c sendto systemd's notification socket
-server/worker/session/notice_file.c read,write notice files
-server/worker/ipc/ipc_talk.c connect,getsockopt,recv,recvmsg,send,sendmsg,setsockopt sequenced packets between two workers: no records
+server/worker/ipc/ipc_talk.c recv,recvmsg,send,sendmsg sequenced packets between two workers: no records
+server/worker/session/group.c getsockopt,recvmsg,sendmsg,setsockopt the group channel, a socketpair of sequenced packets with the server
 server/worker/libs/nccl/nccl.c read files
-server/worker/libs/nccl/nccl_rendezvous.c read /proc
+server/worker/libs/nccl/nccl_rendezvous.c recv,send one packet between two workers
 server/worker/main.c poll sleeping
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
-server/worker/session/control.c poll two listening sockets
+server/worker/session/control.c poll its listening socket and the group's epoll
 server/worker/session/executor.c poll,read,write its eventfd, polled beside the transport's descriptor
 server/worker/session/kernel_output.c poll,read pipes of the kernels' output
 """

@@ -21,7 +21,9 @@
 #include "server/daemon/peer/control.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/compiler_process.h"
+#include "server/daemon/session/group.h"
 #include "server/daemon/session/job.h"
+#include "server/daemon/session/owner_file.h"
 #include "server/daemon/session/pause.h"
 #include "server/daemon/session/restore_claim.h"
 #include "server/daemon/session/server_key.h"
@@ -148,6 +150,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	session_path(session, path);
 	if (!keep_socket) {
 		unlink(path);
+		ckt_owner_file_remove(session->server, session->id);
 		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	}
 	ckt_timer_clear(&session->timer);
@@ -155,6 +158,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	for (int kind = 0; kind < CKT_LINKS; kind++)
 		ckt_record_stream_fini(&session->links[kind].stream);
 	ckt_refused_calls_close(&session->refused);
+	ckt_group_close(session);
 	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
 	if (fd >= 0)
 		close(fd);
@@ -284,6 +288,7 @@ static int tell_owner_name(struct ckt_session *session)
 static int tell_owner(struct ckt_session *session)
 {
 	struct ckt_worker_owner_args args = {.uid = session->uid};
+	ckt_owner_file_write(session);
 	/* An ID that only an image named must not come back with our seal. */
 	if (session->proven)
 		ckt_server_key_seal(session->server, session->id, session->uid,
@@ -326,9 +331,11 @@ static int take_name(struct ckt_session *session, const char *id)
 	char old_path[CKT_PATH_MAX], new_path[CKT_PATH_MAX];
 	session_path(session, old_path);
 	session_take_out(session);
+	ckt_owner_file_remove(session->server, session->id);
 	snprintf(session->id, sizeof session->id, "%s", id);
 	session_insert(session);
 	session_path(session, new_path);
+	ckt_owner_file_write(session);
 	return rename(old_path, new_path) ? -errno : 0;
 }
 
@@ -801,6 +808,8 @@ static int start(struct ckt_session *session, const struct ckt_session_spec *spe
 	ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
 	int result = tell_owner(session);
 	if (!result)
+		result = ckt_group_open(session);
+	if (!result)
 		result = spec->kept ? ckt_memory_image_send(spec->kept, session)
 				    : send_images(session, spec);
 	if (!result)
@@ -849,9 +858,10 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	(void)context;
 	if (error || session->phase != CKT_SESSION_LIVE)
 		return;
-	session->uid = status->uid;
-	if (status->uid != CKT_UID_UNKNOWN)
-		session->identity = ckt_identity_of_owner(status->uid);
+	if (!ckt_owner_file_read(session, &session->uid))
+		session->uid = status->uid;
+	if (session->uid != CKT_UID_UNKNOWN)
+		session->identity = ckt_identity_of_owner(session->uid);
 	session->started = status->started;
 	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
 	session->generation = status->generation;
@@ -859,16 +869,20 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	session->proven = ckt_server_key_fits(session->id, (const uint8_t *)status->secret_hash);
 	/* Root restored it for a user who has not come yet. */
 	session->unclaimed = status->state == CKT_STATE_RESTORED &&
-		(status->uid == 0 || status->uid == CKT_UID_UNKNOWN ||
-			status->uid == ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME));
+		(session->uid == 0 || session->uid == CKT_UID_UNKNOWN ||
+			session->uid == ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME));
 	ckt_daemon_pause_adopt(session);
 	ckt_daemon_job_adopt(session);
 	/* The connection that held it frozen was the dead server's. */
 	if (status->state == CKT_STATE_FROZEN)
 		ckt_daemon_image_let_go(session);
 	/* Its server died before it told the worker what it becomes. */
-	if (status->state == CKT_STATE_STARTING && !*status->program_name)
+	if (status->state == CKT_STATE_STARTING && !*status->program_name) {
 		ckt_session_kill(session, "it was never started");
+		return;
+	}
+	/* Last: a worker of an older server does not know this call, and hangs up. */
+	ckt_group_open(session);
 }
 
 static int adopt(struct ckt_server *server, const char *id)
@@ -934,6 +948,7 @@ int ckt_session_adopt_all(struct ckt_server *server)
 	/* A worker that is not found may still serve its client, as the user of any group. */
 	if (!unknown)
 		ckt_uid_groups_settle(server);
+	ckt_owner_files_sweep(server);
 	return 0;
 }
 

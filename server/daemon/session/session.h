@@ -15,6 +15,7 @@
 #include "rpc/session.h"
 #include "rpc/worker.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/group.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/refused_calls.h"
 
@@ -75,6 +76,7 @@ struct ckt_session {
 	struct ckt_source pidfd;
 	struct ckt_link links[CKT_LINKS];
 	struct ckt_refused_calls refused;
+	struct ckt_group_member group;
 	uint32_t next_xid;
 	struct ckt_timer timer; /* start, or kill */
 	struct ckt_wait *on_started, *on_gone;

@@ -5,19 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/audit/audit_sources.h"
 
 /* More in one second come from somebody who guesses. */
 enum { REFUSED_BURST = 10 };
 
+static struct ckt_identity owner_of(const struct ckt_session *session)
+{
+	return session->uid != CKT_UID_UNKNOWN ? ckt_identity_of_owner(session->uid)
+					       : session->identity;
+}
+
 void ckt_session_audit(
 	const struct ckt_session *session, const char *call, bool failed, const char *detail)
 {
-	struct ckt_identity owner = session->identity;
+	struct ckt_identity owner = owner_of(session);
 	char owner_text[CKT_AUDIT_OWNER_TEXT];
-	if (session->uid != CKT_UID_UNKNOWN)
-		owner = ckt_identity_of_owner(session->uid);
 	ckt_audit_source_owner(session->server, &owner, owner_text);
 	const struct ckt_audit_record record = {.event = "session",
 		.owner = owner_text,
@@ -72,5 +77,28 @@ void ckt_session_audit_client(const struct ckt_session *session,
 	refusal_text(status, error, reason);
 	record.result = error ? "failed" : "refused";
 	record.reason = reason;
+	ckt_audit_write_limited(session->server->audit, &source, REFUSED_BURST, &record);
+}
+
+void ckt_session_audit_share(const struct ckt_session *session, const struct ckt_session *stranger)
+{
+	struct ckt_identity source = owner_of(session), other = owner_of(stranger);
+	char owner[CKT_AUDIT_OWNER_TEXT], others[CKT_AUDIT_OWNER_TEXT],
+		reason[CKT_AUDIT_SOURCE_TEXT];
+	ckt_audit_source_owner(session->server, &source, owner);
+	ckt_audit_source_owner(session->server, &other, others);
+	snprintf(reason, sizeof reason,
+		"session %s belongs to %s: sessions of different owners share nothing",
+		stranger->id, others);
+	const struct ckt_audit_record record = {.event = "refused",
+		.owner = owner,
+		.call = "share",
+		.session = session->id,
+		.program = session->status.program_name,
+		.worker = session->pid,
+		.result = "refused",
+		.reason = reason};
+	ckt_info("session %s (%s) may not share memory with session %s: it belongs to %s",
+		session->id, owner, stranger->id, others);
 	ckt_audit_write_limited(session->server->audit, &source, REFUSED_BURST, &record);
 }

@@ -22,3 +22,5 @@ void ckt_session_audit(
 /* The worker's answer to a hello, or the error instead of one (-errno, 0: none). */
 void ckt_session_audit_client(const struct ckt_session *session,
 	const struct ckt_session_client *client, ckt_hello_status status, int error);
+/* The session asked for one of another owner, to share memory or communicators with it. */
+void ckt_session_audit_share(const struct ckt_session *session, const struct ckt_session *stranger);

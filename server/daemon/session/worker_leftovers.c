@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What workers leave in /dev/shm when they end: where a restored session that shares memory is
- * found (server/worker/ipc/ipc_notice.h), and, killed on the soft GPU, pages of events that other
+ * What workers on the soft GPU leave in /dev/shm when they are killed: pages of events that other
  * processes may open (softgpu/stream/event_shared.c).  Their maker holds a lock on each as long as
  * it lives, so one that can be locked is nobody's.
  */
@@ -16,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rpc/ipc.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/uid_group.h"
@@ -45,8 +43,7 @@ static void sweep(const struct ckt_server *server, int fd, uid_t owner)
 {
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
-		if (((server->driver.soft && has_prefix(entry->d_name, EVENT_PREFIX)) ||
-			    has_prefix(entry->d_name, CKT_IPC_NOTICE_PREFIX)) &&
+		if (server->driver.soft && has_prefix(entry->d_name, EVENT_PREFIX) &&
 			is_nobodys(dirfd(dir), entry->d_name, owner))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,21 +18,14 @@
 #include "server/worker/ipc/ipc_state.h"
 #include "server/worker/memory/window.h"
 #include "server/worker/objects/device.h"
+#include "server/worker/session/group.h"
 #include "server/worker/session/handlers.h"
 
 enum { EXPORTS_MAX = 4096, TAKERS_MAX = 1024, LATER_MS = 60000, LATER_LOOK_NS = 2000000 };
 
-struct ckt_ipc ckt_ipc = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+struct ckt_ipc ckt_ipc = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- The owner's side */
-
-bool ckt_ipc_was_owner(uint32_t uid)
-{
-	pthread_mutex_lock(&ckt_ipc.lock);
-	bool result = *ckt_ipc.session && (uid == ckt_ipc.restored_uid || uid == ckt_ipc.image_uid);
-	pthread_mutex_unlock(&ckt_ipc.lock);
-	return result;
-}
 
 static bool same_secret(const uint8_t *a, const uint8_t *b)
 {
@@ -57,17 +49,14 @@ static bool note_taker(const struct ckt_ipc_question *question)
 {
 	for (size_t i = 0; i < ckt_ipc.taker_count; i++) {
 		struct ckt_ipc_taker *taker = &ckt_ipc.takers[i];
-		if (memcmp(taker->session, question->session, sizeof taker->session) == 0) {
-			memcpy(taker->socket, question->socket, sizeof taker->socket);
+		if (memcmp(taker->session, question->session, sizeof taker->session) == 0)
 			return true;
-		}
 	}
 	if (ckt_ipc.taker_count >= TAKERS_MAX ||
 		CKT_GROW(ckt_ipc.takers, ckt_ipc.taker_count, ckt_ipc.taker_room, 8))
 		return false;
 	struct ckt_ipc_taker *taker = &ckt_ipc.takers[ckt_ipc.taker_count++];
 	memcpy(taker->session, question->session, sizeof taker->session);
-	memcpy(taker->socket, question->socket, sizeof taker->socket);
 	return true;
 }
 
@@ -99,14 +88,13 @@ static void answer_fetch(
 	answer->event = e->answer.event;
 }
 
-void ckt_ipc_serve(struct ckt_worker *worker)
+void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name, int connection)
 {
+	(void)name;
 	struct ckt_ipc_question question;
 	struct ckt_ipc_answer answer = {0};
-	int fd = -1, connection = accept4(ckt_ipc.fd, NULL, NULL, SOCK_CLOEXEC);
-	if (connection < 0)
-		return;
-	if (ckt_ipc_hear(worker, connection, &question)) {
+	int fd = -1;
+	if (ckt_ipc_hear(connection, &question)) {
 		pthread_mutex_lock(&worker->mail_lock);
 		answer.held = worker->checkpoint.hold.wanted;
 		memcpy(answer.job, worker->job, sizeof answer.job);
@@ -130,7 +118,6 @@ void ckt_ipc_serve(struct ckt_worker *worker)
 	}
 	if (fd >= 0)
 		close(fd);
-	close(connection);
 }
 
 static struct ckt_ipc_export *find_export(uint32_t kind, uint64_t id)
@@ -152,7 +139,6 @@ static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, ui
 	} else {
 		memcpy(entry.handle.magic, CKT_IPC_MAGIC, sizeof entry.handle.magic);
 		memcpy(entry.handle.session, worker->session, sizeof entry.handle.session);
-		memcpy(entry.handle.socket, ckt_ipc.name, sizeof entry.handle.socket);
 		entry.handle.kind = kind;
 		if (!result &&
 			getrandom(entry.handle.secret, sizeof entry.handle.secret, 0) !=
@@ -182,7 +168,7 @@ static CUresult export_memory(struct ckt_worker *worker, struct ckt_ipc_export e
 	*ret_export = find_export(kind, entry.id);
 	if (*ret_export)
 		return CUDA_SUCCESS;
-	if (ckt_ipc.fd < 0 || !ckt_driver.cuMemExportToShareableHandle ||
+	if (!ckt_group_joined() || !ckt_driver.cuMemExportToShareableHandle ||
 		ckt_ipc.export_count >= EXPORTS_MAX)
 		return CKT_WORKER_UNSUPPORTED(
 			"memory for other processes: too much of it, or no server that shares");
@@ -221,7 +207,7 @@ CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *obje
 	*ret = find_export(CKT_IPC_EVENT, object->id);
 	if (*ret)
 		return CUDA_SUCCESS;
-	if (ckt_ipc.fd < 0 || !ckt_driver.cuIpcGetEventHandle ||
+	if (!ckt_group_joined() || !ckt_driver.cuIpcGetEventHandle ||
 		ckt_ipc.export_count >= EXPORTS_MAX)
 		return CKT_WORKER_UNSUPPORTED(
 			"an event for other processes: too many of them, or no server that shares");
@@ -286,7 +272,7 @@ static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle
 		ckt_ipc_question(worker, CKT_IPC_FETCH, handle->kind, handle->secret);
 	int64_t deadline = ckt_net_now_ms() + LATER_MS;
 	int error;
-	while (!(error = ckt_ipc_ask_session(worker, handle, &question, ret, ret_fd)) &&
+	while (!(error = ckt_ipc_ask_session(handle->session, &question, ret, ret_fd)) &&
 		ret->found == CKT_IPC_LATER && ckt_net_now_ms() < deadline)
 		nanosleep(&(struct timespec){.tv_nsec = LATER_LOOK_NS}, NULL);
 	if (!error && ckt_ipc_answer_good(ret, handle->kind, *ret_fd))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory and events shared between sessions of a node.  The owner's worker keeps a descriptor of
- * what was exported and gives it to any worker of the same user that knows the secret; the other
- * maps it in its own window (ipc_talk.h).  Of an event it gives the handle that the driver has for
+ * Memory and events shared between sessions of one group (rpc/group.h).  The owner's worker keeps a
+ * descriptor of what was exported and gives it to any worker of the group that knows the secret;
+ * the other maps it in its own window (ipc_talk.h).  Of an event it gives the handle that the driver has for
  * it.
  *
  * A session that shares something is saved together with those that it shares it with
@@ -21,23 +21,17 @@
 
 #include "rpc/ipc.h"
 
+struct ckt_group_name;
 struct ckt_worker;
 
-/*
- * The socket to which other workers connect, or -1: then nothing is shared.  Called once, before
- * any thread.
- */
-int ckt_ipc_listen(void);
-/* Serves one caller, for a second or two at most. */
-void ckt_ipc_serve(struct ckt_worker *worker);
+/* Answers one question of another worker (ckt_group_answer). */
+void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name, int connection);
 /* The memory is freed: nobody can open it any more, but sessions that have opened it keep it. */
 void ckt_ipc_forget(uint64_t address_or_id);
 void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context);
 /* An imported physical object is released, an imported event destroyed. */
 void ckt_ipc_physical_gone(uint64_t id);
 void ckt_ipc_event_gone(uint64_t id);
-/* The abstract name of the socket to which other workers connect; zeros: none. */
-void ckt_ipc_socket_name(char ret_socket[CKT_IPC_SOCKET]);
 
 /* ---- ipc_image.c */
 

@@ -14,12 +14,12 @@
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/ipc/ipc.h"
-#include "server/worker/ipc/ipc_notice.h"
 #include "server/worker/ipc/ipc_state.h"
 #include "server/worker/memory/vmm_image.h"
 #include "server/worker/objects/context.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/objects/object_kinds.h"
+#include "server/worker/session/group.h"
 
 /* A session that left a notice may have much to read. */
 enum { LOADING_MS = 1200000, LOOK_NS = 5000000, NAMED_MAX = 4 };
@@ -80,11 +80,12 @@ static void look_at_takers(struct ckt_worker *worker, struct others *others)
 		pthread_mutex_unlock(&ckt_ipc.lock);
 		if (!more)
 			return;
-		if (!is_own(worker, taker.session) &&
-			ckt_ipc_ask(taker.socket, &question, &answer, NULL) == 0 &&
-			memcmp(answer.session, taker.session, sizeof taker.session) == 0 &&
-			answer.found == CKT_IPC_HERE) {
-			if (!stands_with(worker, &answer))
+		int error = is_own(worker, taker.session)
+			? -ESRCH
+			: ckt_ipc_ask_session(taker.session, &question, &answer, NULL);
+		/* Without a server to ask it may still have something. */
+		if (error == -ENOTCONN || (!error && answer.found == CKT_IPC_HERE)) {
+			if (error || !stands_with(worker, &answer))
 				add_other(others, taker.session);
 			i++;
 			continue;
@@ -111,7 +112,7 @@ static bool look_at_owners(
 			worker, CKT_IPC_STILL, import->handle.kind, import->handle.secret);
 		if (is_own(worker, import->handle.session))
 			continue;
-		if (ckt_ipc_ask_session(worker, &import->handle, &question, &answer, NULL) ||
+		if (ckt_ipc_ask_session(import->handle.session, &question, &answer, NULL) ||
 			answer.found != CKT_IPC_HERE) {
 			snprintf(ret_message, message_size,
 				"the session shares memory with other processes: it "
@@ -263,20 +264,16 @@ static int begin(struct ckt_loading *l)
 				"session opened has no handle, or no GPU");
 	if (!image->shared_exports.shared_exports_len)
 		return 0;
-	pthread_mutex_lock(&l->worker->mail_lock);
-	uint32_t uid = l->worker->uid;
-	pthread_mutex_unlock(&l->worker->mail_lock);
 	pthread_mutex_lock(&ckt_ipc.lock);
 	ckt_ipc.loading = true;
-	ckt_ipc.restored_uid = uid;
-	ckt_ipc.image_uid = image->uid;
 	ckt_ipc.restored_copy = image->copy;
 	memcpy(ckt_ipc.session, image->session, strnlen(image->session, sizeof ckt_ipc.session));
 	pthread_mutex_unlock(&ckt_ipc.lock);
-	int error = ckt_ipc_notice_leave(l->worker, ckt_ipc.session);
+	const struct ckt_group_name name =
+		ckt_group_session(ckt_ipc.session, sizeof ckt_ipc.session);
+	int error = ckt_group_claim(&name, NULL);
 	if (error)
-		ckt_warning("/dev/shm: %s: other sessions cannot find what this one shared "
-			    "with them",
+		ckt_warning("other sessions cannot find what this one shared with them: %s",
 			strerror(-error));
 	return 0;
 }
@@ -333,7 +330,7 @@ static int fetch(struct ckt_loading *l, const struct ckt_ipc_import *import,
 	memcpy(question.session, l->image.session,
 		strnlen(l->image.session, sizeof question.session));
 	for (;;) {
-		int error = ckt_ipc_ask_session(l->worker, &import->handle, &question, ret, ret_fd);
+		int error = ckt_ipc_ask_session(owner, &question, ret, ret_fd);
 		int64_t passed = ckt_net_now_ms() - begun;
 		if (!error && ret->found == CKT_IPC_NONE)
 			return ckt_load_refuse(l, -ENOENT,

@@ -35,7 +35,6 @@ struct ckt_ipc_import {
 /* A worker that fetched something: it may have it open. */
 struct ckt_ipc_taker {
 	char session[CKT_IPC_SESSION];
-	char socket[CKT_IPC_SOCKET];
 };
 
 extern struct ckt_ipc {
@@ -51,22 +50,13 @@ extern struct ckt_ipc {
 	size_t taker_count, taker_room;
 	/* the session is frozen for its image: others can open nothing */
 	bool closed;
-	bool loading;                     /* what is missing may still come */
-	uint64_t restored_copy;           /* which copy the image was taken of; 0: not restored */
-	uint32_t restored_uid, image_uid; /* of a restored session */
-	char session[CKT_IPC_SESSION];    /* of the image; zeros: not restored */
-	int fd;
-	char name[CKT_IPC_SOCKET];
+	bool loading;                  /* what is missing may still come */
+	uint64_t restored_copy;        /* which copy the image was taken of; 0: not restored */
+	char session[CKT_IPC_SESSION]; /* of the image; zeros: not restored */
 } ckt_ipc;
 
 /* How long a restore waits for a session that nobody has seen. */
 extern unsigned ckt_ipc_absent_ms;
-/*
- * Whether the session was restored for that user, or belonged to that user when the image was
- * taken: the returning client may change its owner while other sessions of the job are still being
- * restored. The asking worker also knows a secret of the program.
- */
-bool ckt_ipc_was_owner(uint32_t uid);
 /* Enters what is shared under the handle, or under a new one if that is NULL. */
 CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object,
 	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);

@@ -5,79 +5,27 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "rpc/net.h"
-#include "server/worker/ipc/ipc.h"
-#include "server/worker/ipc/ipc_notice.h"
-#include "server/worker/ipc/ipc_state.h"
+#include "server/worker/session/group.h"
+#include "server/worker/worker.h"
 
-enum { TALK_S = 2 };
-
-int ckt_ipc_listen(void)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	socklen_t size = sizeof(sa_family_t);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* Binding to no name makes the kernel choose one that nobody else has. */
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 16))
-		goto none;
-	size = sizeof address;
-	if (getsockname(fd, (struct sockaddr *)&address, &size) ||
-		size <= sizeof(sa_family_t) + 1 ||
-		size - sizeof(sa_family_t) - 1 > sizeof ckt_ipc.name)
-		goto none;
-	memcpy(ckt_ipc.name, address.sun_path + 1, size - sizeof(sa_family_t) - 1);
-	return ckt_ipc.fd = fd;
-none:
-	ckt_debug("no socket for shared memory: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-void ckt_ipc_socket_name(char ret_socket[CKT_IPC_SOCKET])
-{
-	memcpy(ret_socket, ckt_ipc.name, CKT_IPC_SOCKET);
-}
-
-static bool same_user(int connection)
-{
-	struct ucred peer;
-	socklen_t size = sizeof peer;
-	return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-		peer.uid == getuid();
-}
-
-static void limit_wait(int connection)
-{
-	struct timeval limit = {.tv_sec = TALK_S};
-	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-	setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
-
-static uint32_t owner(struct ckt_worker *worker)
-{
-	pthread_mutex_lock(&worker->mail_lock);
-	uint32_t uid = worker->uid;
-	pthread_mutex_unlock(&worker->mail_lock);
-	return uid;
-}
+/* More sessions than these do not claim one id. */
+enum { CLAIMANTS_MAX = 16 };
 
 struct ckt_ipc_question ckt_ipc_question(
 	struct ckt_worker *worker, enum ckt_ipc_want want, uint32_t kind, const uint8_t *secret)
 {
-	struct ckt_ipc_question question = {.uid = owner(worker), .kind = kind, .want = want};
+	struct ckt_ipc_question question = {.kind = kind, .want = want};
 	memcpy(question.magic, CKT_IPC_TALK_MAGIC, sizeof question.magic);
 	if (secret)
 		memcpy(question.secret, secret, sizeof question.secret);
 	memcpy(question.session, worker->session, sizeof question.session);
-	ckt_ipc_socket_name(question.socket);
 	return question;
 }
 
+/* -ENOENT: there is no such worker. */
 static int receive(int connection, struct ckt_ipc_answer *ret, int *ret_fd)
 {
 	union ckt_net_fd_room room;
@@ -85,97 +33,74 @@ static int receive(int connection, struct ckt_ipc_answer *ret, int *ret_fd)
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 	ckt_net_fd_expect(&message, &room);
 	ssize_t n = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+	/* The question was not read; what was written before the end comes behind this error. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
 	int fd = n < 0 ? -1 : ckt_net_fd_take(&message);
-	if (fd >= 0 && (n != sizeof *ret || !ret_fd)) {
+	if (n == 1 && *(uint8_t *)ret == CKT_GROUP_NOBODY)
+		n = -ENOENT;
+	if (fd >= 0 && n != sizeof *ret) {
 		close(fd);
 		fd = -1;
 	}
-	if (ret_fd)
-		*ret_fd = fd;
+	*ret_fd = fd;
 	ret->job[CKT_JOB_NAME_MAX] = 0;
-	return n == sizeof *ret ? 0 : -ESRCH;
+	return n == sizeof *ret ? 0 : n == -ENOENT ? -ENOENT : -ESRCH;
 }
 
-int ckt_ipc_ask(const char socket_name[CKT_IPC_SOCKET], const struct ckt_ipc_question *question,
-	struct ckt_ipc_answer *ret_answer, int *ret_fd)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t length = strnlen(socket_name, CKT_IPC_SOCKET);
-	int result = -ESRCH,
-	    connection = length ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
-	if (ret_fd)
-		*ret_fd = -1;
-	if (connection < 0)
-		return -ESRCH;
-	limit_wait(connection);
-	memcpy(address.sun_path + 1, socket_name, length);
-	if (connect(connection, (struct sockaddr *)&address,
-		    (socklen_t)(sizeof(sa_family_t) + 1 + length)) == 0 &&
-		same_user(connection) &&
-		send(connection, question, sizeof *question, MSG_NOSIGNAL) == sizeof *question)
-		result = receive(connection, ret_answer, ret_fd);
-	close(connection);
-	return result;
-}
-
-/*
- * The same for a worker that may now be another session's: the kernel reuses the names of dead
- * workers' sockets.
- */
-static int ask_one(const char socket_name[CKT_IPC_SOCKET], const char session[CKT_IPC_SESSION],
+/* -ENOENT: no further worker has that name. */
+static int ask_nth(const char session[CKT_IPC_SESSION], unsigned nth,
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
 {
-	int error = ckt_ipc_ask(socket_name, question, ret_answer, ret_fd);
-	if (error || memcmp(ret_answer->session, session, CKT_IPC_SESSION) == 0)
-		return error;
-	if (ret_fd && *ret_fd >= 0)
+	const struct ckt_group_name name = ckt_group_session(session, CKT_IPC_SESSION);
+	int result = -ESRCH, connection = ckt_group_ask(&name, nth);
+	*ret_fd = -1;
+	if (connection < 0)
+		return connection;
+	/* It waits there until the worker has the other end. */
+	if (send(connection, question, sizeof *question, MSG_NOSIGNAL) == sizeof *question ||
+		errno == EPIPE)
+		result = receive(connection, ret_answer, ret_fd);
+	close(connection);
+	if (result || memcmp(ret_answer->session, session, CKT_IPC_SESSION) == 0)
+		return result;
+	if (*ret_fd >= 0)
 		close(*ret_fd);
-	if (ret_fd)
-		*ret_fd = -1;
+	*ret_fd = -1;
 	return -ESRCH;
 }
 
-int ckt_ipc_ask_session(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
+int ckt_ipc_ask_session(const char session[CKT_IPC_SESSION],
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
 {
-	char sockets[CKT_IPC_NOTICES_MAX][CKT_IPC_SOCKET];
-	/*
-	 * The worker from the time of the handle is not the one that is restored with this session.
-	 */
-	int result = question->restoring
-		? -ESRCH
-		: ask_one(handle->socket, handle->session, question, ret_answer, ret_fd);
-	if (ret_fd && question->restoring)
+	int result = -ESRCH;
+	if (ret_fd)
 		*ret_fd = -1;
-	if (!result && ret_answer->found != CKT_IPC_NONE)
-		return 0;
-	unsigned count = ckt_ipc_notice_find(worker, handle->session, sockets);
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned nth = 0; nth < CLAIMANTS_MAX; nth++) {
 		struct ckt_ipc_answer answer;
-		int fd = -1;
-		/* A worker that has it takes precedence over one that has not. */
-		if (ask_one(sockets[i], handle->session, question, &answer, ret_fd ? &fd : NULL))
+		int fd, error = ask_nth(session, nth, question, &answer, &fd);
+		if (error == -ENOENT)
+			break;
+		if (error == -ENOTCONN)
+			return result ? error : result;
+		if (error || (!result && answer.found == CKT_IPC_NONE))
 			continue;
-		if (result || answer.found != CKT_IPC_NONE) {
-			*ret_answer = answer;
-			if (ret_fd)
-				*ret_fd = fd;
-			result = 0;
-			if (answer.found != CKT_IPC_NONE)
-				break;
-		}
+		result = 0;
+		*ret_answer = answer;
+		if (ret_fd)
+			*ret_fd = fd;
+		else if (fd >= 0)
+			close(fd);
+		if (answer.found != CKT_IPC_NONE)
+			break;
 	}
 	return result;
 }
 
-bool ckt_ipc_hear(struct ckt_worker *worker, int connection, struct ckt_ipc_question *ret)
+bool ckt_ipc_hear(int connection, struct ckt_ipc_question *ret)
 {
-	limit_wait(connection);
-	/* The asking worker speaks for its session's user; workers of one server run as one. */
-	return same_user(connection) &&
-		recv(connection, ret, sizeof *ret, MSG_TRUNC) == sizeof *ret &&
-		memcmp(ret->magic, CKT_IPC_TALK_MAGIC, sizeof ret->magic) == 0 &&
-		(ret->uid == owner(worker) || ckt_ipc_was_owner(ret->uid));
+	return recv(connection, ret, sizeof *ret, MSG_TRUNC) == sizeof *ret &&
+		memcmp(ret->magic, CKT_IPC_TALK_MAGIC, sizeof ret->magic) == 0;
 }
 
 void ckt_ipc_reply(int connection, const struct ckt_ipc_answer *answer, int fd)

@@ -25,6 +25,7 @@
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_operations.h"
 #include "server/worker/session/executor.h"
+#include "server/worker/session/group.h"
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
@@ -329,6 +330,16 @@ static int owner_name(struct ckt_request *request)
 	return ckt_worker_control_reply(request, NULL, NULL);
 }
 
+/* The channel by which this worker and others of its owner find each other. */
+static int join_group(struct ckt_request *request)
+{
+	int error = request->passed_fd >= 0 ? ckt_group_join(request->passed_fd) : -EINVAL;
+	request->passed_fd = -1;
+	if (error)
+		ckt_warning("cannot share memory with other sessions: %s", strerror(-error));
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
 /* ---- Questions */
 
 static int origin(struct ckt_request *request)
@@ -484,6 +495,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return owner_name(request);
 	case CKT_WORKER_ORIGIN:
 		return origin(request);
+	case CKT_WORKER_GROUP:
+		return join_group(request);
 	case CKT_WORKER_KILL:
 		request->end = true;
 		return ckt_worker_control_reply(request, NULL, NULL);
@@ -545,16 +558,16 @@ static struct bond serve(
 	}
 }
 
-static int control_fd, ipc_fd = -1;
+static int control_fd, group_fd;
 
 static void *control_thread(void *opaque)
 {
 	for (;;) {
 		struct pollfd p[2] = {
-			{.fd = control_fd, .events = POLLIN}, {.fd = ipc_fd, .events = POLLIN}};
+			{.fd = control_fd, .events = POLLIN}, {.fd = group_fd, .events = POLLIN}};
 		poll(p, 2, -1);
 		if (p[1].revents)
-			ckt_ipc_serve(opaque);
+			ckt_group_serve(opaque, ckt_ipc_serve);
 		int fd = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
 			continue;
@@ -587,7 +600,9 @@ bool ckt_worker_control_started(void)
 int ckt_worker_control_start(struct ckt_worker *worker, int listen_fd)
 {
 	control_fd = listen_fd;
-	ipc_fd = ckt_ipc_listen();
+	group_fd = ckt_group_init();
+	if (group_fd < 0)
+		return group_fd;
 	/* Several threads race for every connection: the losers must not block in accept. */
 	fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) | O_NONBLOCK);
 	for (int i = 0; i < CONTROL_THREADS; i++) {

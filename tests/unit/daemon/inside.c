@@ -191,7 +191,10 @@ static void serve(struct ckt_source *source, uint32_t events)
 		free(data);
 		if (passed >= 0) {
 			worker.descriptors++;
-			close(passed);
+			if (header.proc == CKT_WORKER_GROUP && worker.channel == -1)
+				worker.channel = passed;
+			else
+				close(passed);
 		}
 		worker.calls[header.proc % 64]++;
 		open = !worker.hang_up;

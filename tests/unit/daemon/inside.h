@@ -39,6 +39,7 @@ extern struct fake_worker {
 	uint64_t commands;
 	unsigned ids; /* of an NCCL_MAKE, whatever it was asked for */
 	unsigned calls[64], descriptors;
+	int channel; /* where a test sets it to -1: the latest group channel, the test's */
 } worker;
 
 /* Runs the loop until the condition holds; false where it does not within a minute. */

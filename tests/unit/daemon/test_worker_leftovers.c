@@ -62,21 +62,4 @@ static void test_sweep(void)
 	server.driver.soft = false;
 }
 
-/* Where a restored session is found, with any driver. */
-static void test_notices(void)
-{
-	char name[64];
-	struct stat st;
-	snprintf(name, sizeof name, "/cricket-ipc-test-%d", (int)getpid());
-	int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	MUST(fd < 0, 0);
-	IS(flock(fd, LOCK_EX), 0);
-	ckt_leftovers_sweep(&server);
-	IS(fstat(fd, &st), 0);
-	IS(st.st_nlink, 1);
-	close(fd);
-	ckt_leftovers_sweep(&server);
-	IS(shm_open(name, O_RDWR | O_CLOEXEC, 0), -1);
-}
-
-UNIT_SUITE(leftovers, {"sweep", test_sweep}, {"notices", test_notices})
+UNIT_SUITE(leftovers, {"sweep", test_sweep})

@@ -3,28 +3,10 @@
  * server/worker/ipc/ipc.h: memory that sessions share: who may ask, what a handle must be, and when
  * nothing is shared any more.
  */
-#include <poll.h>
-#include <pthread.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "server/worker/ipc/ipc_state.h"
-#include "server/worker/ipc/ipc.h"
-#include "tests/unit/worker/inside.h"
-
-static int listener = -1;
-
-static void *serve_one(void *unused)
-{
-	struct pollfd p = {.fd = listener, .events = POLLIN};
-	if (poll(&p, 1, 60000) == 1)
-		ckt_ipc_serve(&ckt_worker);
-	return unused;
-}
+#include "tests/unit/worker/group_kit.h"
 
 static int get(uint64_t address, struct ckt_ipc_handle *ret)
 {
@@ -37,20 +19,17 @@ static int get(uint64_t address, struct ckt_ipc_handle *ret)
 }
 
 /* Whether another worker would get the memory with this question. */
-static bool asked(const struct ckt_ipc_handle *handle, const void *question, size_t size)
+static bool asked(const void *question, size_t size)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t length = strnlen(handle->socket, sizeof handle->socket);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const struct ckt_group_name name = {{0}};
 	struct ckt_ipc_answer answer = {0};
-	memcpy(address.sun_path + 1, handle->socket, length);
-	MUST(connect(fd, (struct sockaddr *)&address,
-		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)),
-		0);
-	IS(send(fd, question, size, MSG_NOSIGNAL), size);
-	serve_one(NULL);
-	recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
-	close(fd);
+	int pair[2];
+	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	IS(send(pair[0], question, size, MSG_NOSIGNAL), size);
+	ckt_ipc_serve(&ckt_worker, &name, pair[1]);
+	recv(pair[0], &answer, sizeof answer, MSG_DONTWAIT);
+	close(pair[0]);
+	close(pair[1]);
 	return answer.found == CKT_IPC_HERE;
 }
 
@@ -62,13 +41,9 @@ static void test_share(void)
 	NO(ckt_ipc_is_shared(message, sizeof message));
 	/* The session of these tests stands still. */
 	ckt_ipc_reopen();
-	listener = ckt_ipc.fd;
-	if (listener < 0) {
-		/* nobody could ask for it */
+	if (!ckt_group_joined()) /* nobody could ask for it */
 		IS(get(address, &handle), CUDA_ERROR_NOT_SUPPORTED);
-		listener = ckt_ipc_listen();
-		CU_ASSERT_FATAL(listener >= 0);
-	}
+	group_kit_begin();
 	IS(get(0, &handle), CUDA_ERROR_INVALID_VALUE);
 	IS(get(address + (1ull << 30), &handle), CUDA_ERROR_INVALID_VALUE);
 	MUST(get(address, &handle), CUDA_SUCCESS);
@@ -78,19 +53,19 @@ static void test_share(void)
 	IS(memcmp(&handle, &again, sizeof handle), 0); /* exported once */
 	YES(ckt_ipc_is_shared(message, sizeof message));
 	HAS(message, "shares memory or events with other processes");
-	/* Only who knows the secret gets it, of the same user, in a question of the right form. */
+	/* Only who knows the secret gets it, in a question of the right form. */
 	struct ckt_ipc_question question = ckt_ipc_question(
 					&ckt_worker, CKT_IPC_FETCH, CKT_IPC_BLOCK, handle.secret),
 				other;
-	YES(asked(&handle, &question, sizeof question));
+	YES(asked(&question, sizeof question));
 	static const size_t fields[] = {0, 8, 23, 24, 28, 33};
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		other = question;
 		((uint8_t *)&other)[fields[i]] ^= 1;
-		NO(asked(&handle, &other, sizeof other));
+		NO(asked(&other, sizeof other));
 	}
-	NO(asked(&handle, &question, sizeof question - 1));
-	NO(asked(&handle, &question, 1));
+	NO(asked(&question, sizeof question - 1));
+	NO(asked(&question, 1));
 	/* Handles that are none. */
 	for (size_t i = 0; i < 8; i++) {
 		wrong = handle;
@@ -109,17 +84,14 @@ static void test_share(void)
 		   .handle_len = sizeof handle),
 		CUDA_ERROR_INVALID_VALUE);
 	wrong = handle;
-	memset(wrong.socket, 0, sizeof wrong.socket);
+	wrong.session[0] ^= 1;
 	IS(ASK(ipc_mem_open, .handle = (const uint8_t *)&wrong, .handle_len = sizeof wrong),
 		CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(ipc_mem_close, .address = address), CUDA_ERROR_INVALID_VALUE);
 	IS(ASK(physical_export, .physical = ID(PHYSICAL, 299)), CUDA_ERROR_INVALID_VALUE);
 	/* Opened, it is the same memory at another address. */
-	pthread_t thread;
-	pthread_create(&thread, NULL, serve_one, NULL);
 	struct inside_reply *reply = INSIDE(ipc_mem_open, false, .handle = (const uint8_t *)&handle,
 		.handle_len = sizeof handle);
-	pthread_join(thread, NULL);
 	struct ckt_ipc_mem_open_res res = {0};
 	MUST(reply->result, CUDA_SUCCESS);
 	YES(ckt_ipc_mem_open_res_get(&reply->results, &res) && res.address != address);
@@ -130,12 +102,12 @@ static void test_share(void)
 	NO(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
 	/* Standing still, it gives nothing away: whoever asks comes again. */
 	ckt_ipc_close();
-	NO(asked(&handle, &question, sizeof question));
+	NO(asked(&question, sizeof question));
 	ckt_ipc_reopen();
-	YES(asked(&handle, &question, sizeof question));
+	YES(asked(&question, sizeof question));
 	/* Forgotten, nobody opens it any more, and who has it keeps it. */
 	ckt_ipc_forget(address);
-	NO(asked(&handle, &question, sizeof question));
+	NO(asked(&question, sizeof question));
 	YES(ckt_ipc_is_shared(message, sizeof message));
 	IS(inside_word(res.address), 12);
 	IS(ASK(ipc_mem_close, .address = res.address), CUDA_SUCCESS);
@@ -150,6 +122,7 @@ static void test_share(void)
 	YES(ckt_ipc_is_shared(message, sizeof message));
 	ckt_ipc_forget_context(&ckt_worker, ckt_handle_primary(0));
 	NO(ckt_ipc_is_shared(message, sizeof message));
+	group_kit_end();
 	inside_free(address);
 }
 
@@ -160,6 +133,7 @@ static void test_event(void)
 	struct ckt_ipc_handle handle, wrong;
 	struct ckt_ipc_event_get_res res = {0};
 	uint64_t own = ID(EVENT, 240), plain = ID(EVENT, 241), opened = ID(EVENT, 242);
+	group_kit_begin();
 	IS(ASK(event_create, .id = own, .flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING),
 		CUDA_SUCCESS);
 	IS(ASK(event_create, .id = plain, .flags = CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
@@ -183,7 +157,7 @@ static void test_event(void)
 		   .handle_len = sizeof wrong),
 		CUDA_ERROR_MAP_FAILED);
 	wrong = handle;
-	memset(wrong.socket, 0, sizeof wrong.socket);
+	wrong.session[0] ^= 1;
 	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&wrong,
 		   .handle_len = sizeof wrong),
 		CUDA_ERROR_MAP_FAILED);
@@ -191,12 +165,9 @@ static void test_event(void)
 		IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle,
 			   .handle_len = length),
 			CUDA_ERROR_MAP_FAILED);
-	pthread_t thread;
-	pthread_create(&thread, NULL, serve_one, NULL);
 	IS(ASK(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle,
 		   .handle_len = sizeof handle),
 		CUDA_SUCCESS);
-	pthread_join(thread, NULL);
 	IS(ASK(event_record, .event = opened, .stream = 0), CUDA_SUCCESS);
 	IS(ASK(event_synchronize, .event = own), CUDA_SUCCESS);
 	IS(ASK(event_query, .event = opened), CUDA_SUCCESS);
@@ -210,6 +181,7 @@ static void test_event(void)
 	IS(CUT(ipc_event_open, .id = opened, .handle = (const uint8_t *)&handle,
 		   .handle_len = sizeof handle),
 		0);
+	group_kit_end();
 }
 
 UNIT_SUITE(ipc, {"share", test_share}, {"event", test_event})

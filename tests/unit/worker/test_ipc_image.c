@@ -4,32 +4,18 @@
  * same memory at the same address; and images that claim what is not so, each refused with a
  * sentence.  One process is owner and the other side here.
  */
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/save.h"
-#include "server/worker/ipc/ipc.h"
 #include "server/worker/ipc/ipc_state.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/objects/object_kinds.h"
+#include "tests/unit/worker/group_kit.h"
 #include "tests/unit/worker/inside_image.h"
 
-static atomic_bool over;
 static char session[CKT_IPC_SESSION + 1] = "0a1b2c3d4e5f";
-
-static void *serve(void *unused)
-{
-	while (!atomic_load(&over)) {
-		struct pollfd p = {.fd = ckt_ipc.fd, .events = POLLIN};
-		if (poll(&p, 1, 20) == 1)
-			ckt_ipc_serve(&ckt_worker);
-	}
-	return unused;
-}
 
 struct case_ {
 	ckt_image_export export;
@@ -53,16 +39,8 @@ static void check(struct case_ c)
 			.shared_exports = {1, &c.export},
 			.shared_imports = {1, &c.import}}};
 	int error = ckt_shared_kind.begin(&l);
-	/*
-	 * A client that comes back may change the owner, while others of its job are still
-	 * restored.
-	 */
-	if (!error) {
-		YES(ckt_ipc_was_owner(77));
-		YES(ckt_ipc_was_owner(ckt_worker.uid));
-		NO(ckt_ipc_was_owner(78));
+	if (!error)
 		error = ckt_shared_kind.load_rest(&l);
-	}
 	if (c.says) {
 		YES(error < 0);
 		HAS(message, c.says);
@@ -95,15 +73,11 @@ static struct ckt_ipc_handle handle_of(const char *of, uint8_t secret)
 static void test_load(void)
 {
 	uint64_t address = inside_memory(4096, 11), extent, whole, size, context, piece;
-	pthread_t thread;
 	/* The session of these tests stands still. */
 	ckt_ipc_reopen();
-	if (ckt_ipc.fd < 0)
-		MUST(ckt_ipc_listen() >= 0, true);
+	group_kit_begin();
 	struct ckt_memory *memory = &ckt_worker_device_of(&ckt_worker, address)->memory;
 	YES(ckt_memory_locate(memory, address, &size, &context, &extent, &whole, &piece));
-	atomic_store(&over, false);
-	pthread_create(&thread, NULL, serve, NULL);
 	unsigned patience = ckt_ipc_absent_ms;
 	ckt_ipc_absent_ms = 100;
 	const uint64_t base = ckt_worker.window_base + ckt_worker.slice_size -
@@ -153,9 +127,7 @@ static void test_load(void)
 	REFUSED("cannot recreate", c.export.id = 0x1000);
 	REFUSED("cannot recreate", c.export.id = address + 16);
 	check(good);
-	NO(ckt_ipc_was_owner(77)); /* of a session that was not restored */
-	atomic_store(&over, true);
-	pthread_join(thread, NULL);
+	group_kit_end();
 	YES(ckt_ipc.exports == NULL);
 	ckt_ipc_absent_ms = patience;
 	inside_free(address);
@@ -168,8 +140,7 @@ static void test_save(void)
 	uint64_t address = inside_memory(4096, 11);
 	struct ckt_ipc_export *e;
 	struct ckt_ipc_handle handle = handle_of(ckt_worker.session, 9);
-	if (ckt_ipc.fd < 0)
-		MUST(ckt_ipc_listen() >= 0, true);
+	group_kit_begin();
 	MUST(ckt_ipc_export_block(&ckt_worker, address, &handle, &e), CUDA_SUCCESS);
 	image_files_new();
 	MUST(image_save(&save), 0);
@@ -196,6 +167,7 @@ static void test_save(void)
 	image_files_close();
 	ckt_ipc.imports = NULL;
 	ckt_ipc_forget(address);
+	group_kit_end();
 	inside_free(address);
 }
 
@@ -204,7 +176,8 @@ static void test_obstacle(void)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_ipc_import import = {.id = 0x1234000, .handle = handle_of("0a1b2c3d4e5e", 1)};
-	struct ckt_ipc_taker taker = {.session = "0a1b2c3d4e5", .socket = "zzzzz"};
+	struct ckt_ipc_taker taker = {.session = "0a1b2c3d4e5"};
+	group_kit_begin();
 	NO(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
 	ckt_ipc_enter_import(&import);
 	YES(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
@@ -215,6 +188,13 @@ static void test_obstacle(void)
 	ckt_ipc.taker_count = ckt_ipc.taker_room = 1;
 	NO(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
 	IS(ckt_ipc.taker_count, 0);
+	/* Nobody can say whether it is gone. */
+	group_kit_end();
+	ckt_ipc.takers[0] = taker;
+	ckt_ipc.taker_count = 1;
+	YES(ckt_ipc_obstacle(&ckt_worker, message, sizeof message));
+	HAS(message, "can be saved only together with them");
+	ckt_ipc.taker_count = 0;
 }
 
 UNIT_SUITE(ipc_image, {"load", test_load}, {"save", test_save}, {"obstacle", test_obstacle})

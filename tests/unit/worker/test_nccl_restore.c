@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/worker/group_kit.h"
 #include "tests/unit/worker/nccl_kit.h"
 
 static struct ckt_nccl_comm *find(uint64_t id)
@@ -57,6 +58,7 @@ static void test_restore_alone(void)
 {
 	char message[512] = "";
 	nccl_begin();
+	group_kit_begin();
 	ckt_worker.go = false;
 	double_hold("ncclCommInitRank");
 	IS(nccl_send(NCCL_ID(70), 2, 0, CKT_NCCL_INIT, 0)->result, CUDA_SUCCESS);
@@ -86,6 +88,7 @@ static void test_restore_alone(void)
 	IS(nccl_end(NCCL_ID(72), CKT_NCCL_FORGET), ncclSuccess);
 	IS(double_living(), 0);
 	IS(ckt_worker_nccl_loaded(&ckt_worker, message, sizeof message), 0);
+	group_kit_end();
 }
 
 UNIT_SUITE(

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's side of groups (rpc/group.h): which workers may find each other.  Two sessions are of
+ * one group if they belong to one owner, as the daemon knows it; sessions that are still being
+ * restored, if one claimant restores both: their owners are known only afterwards.
+ *
+ * What a worker sends is not believed, only compared: the name it asks for is looked up among the
+ * sessions of its group, and the socket that it sends is passed on and never read.  Whoever asks for
+ * a session of another owner gets the same answer as for none, and the audit log says so once.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "rpc/group.h"
+#include "server/daemon/loop.h"
+
+struct ckt_session;
+
+/* Of a session.  Zeroed memory is no member. */
+struct ckt_group_member {
+	struct ckt_source channel; /* fd 0 in zeroed memory, else -1 while closed */
+	bool open;
+	bool refused; /* that it asked for another owner's session is in the audit log */
+	struct ckt_group_name *claims;
+	size_t claim_count, claim_room;
+};
+
+/* Makes the session's channel and gives its worker the other end.  0 or -errno. */
+int ckt_group_open(struct ckt_session *session);
+/* Again: nothing. */
+void ckt_group_close(struct ckt_session *session);
+/* Whether they may share memory, events and communicators. */
+bool ckt_group_is_same(const struct ckt_session *a, const struct ckt_session *b);

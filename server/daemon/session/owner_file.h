@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose a session is, for the next server: a file beside the worker's socket, SOCKET.d/SESSION.owner,
+ * with the owner's number (rpc/identity.h).  A worker tells its owner too, but a worker that somebody
+ * took over may name another.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ckt_server;
+struct ckt_session;
+
+/* Writes session->uid; logs where it cannot. */
+void ckt_owner_file_write(const struct ckt_session *session);
+/* False if there is none, as of a worker that an older server started. */
+bool ckt_owner_file_read(const struct ckt_session *session, uint32_t *ret_owner);
+void ckt_owner_file_remove(struct ckt_server *server, const char *id);
+/* Removes those of sessions that are gone. */
+void ckt_owner_files_sweep(struct ckt_server *server);
