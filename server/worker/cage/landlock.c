@@ -29,8 +29,8 @@ enum {
 enum { ALL_1 = (1 << 13) - 1 };
 enum { BIND_TCP = 1, CONNECT_TCP = 2 }; /* 4 */
 /*
- * 6.  Its sibling, the scope of abstract sockets, is not used: workers of one owner find each other
- * by abstract sockets (cudaIpc*, NCCL).
+ * 6.  Its sibling, the scope of abstract sockets, is not used: ranks of NCCL find each other by
+ * abstract sockets.
  */
 enum { SCOPE_SIGNAL = 2 };
 enum { VERSION_FLAG = 1, RULE_PATH_BENEATH = 1 };

@@ -109,7 +109,7 @@ class Library(unittest.TestCase):
         self.assertEqual([line for line in text.splitlines() if len(line) > 100], [])
         self.assertEqual(text.count("`cublasNumber17`"), 3)
         self.assertIn("120 exported functions: 40 implemented, 80 not supported.", text)
-        self.assertIn("\n\nIn no header:\n\n`cublasNumber0`, `cublasNumber1`,", text)
+        self.assertIn("In no header:\n\n`cublasNumber0`, `cublasNumber1`,", text)
 
 
 if __name__ == "__main__":
