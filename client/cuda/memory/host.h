@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * Host memory that is allocated or registered: gives the device's address in its place, from here
- * on good there.
+ * Replaces an address in allocated or registered host memory by the device's address, and makes the
+ * memory accessible there.  CUDA_ERROR_INVALID_VALUE for other memory.
  */
 CUresult ckt_client_host_reach(uint64_t *address);

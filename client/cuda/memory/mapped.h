@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned memory at addresses that the device can have as well. */
+/* Pinned memory at addresses where the device can have memory too. */
 #pragma once
 
 #include <cuda.h>
@@ -17,14 +17,14 @@ CUresult ckt_client_host_alloc(
 	struct ckt_context *context, size_t size, unsigned flags, void **ret_memory);
 CUresult ckt_client_host_free(const struct ckt_client_range *range);
 /*
- * Maps the pinned allocation that holds the address, if it is not: CUDA_ERROR_NOT_SUPPORTED where
- * its address cannot be had.
+ * Maps the pinned allocation that holds the address, unless it is mapped.  CUDA_ERROR_NOT_SUPPORTED
+ * if the device cannot have the address.
  */
 CUresult ckt_client_host_map(uint64_t address);
 /*
- * Of mapped memory: waits for the GPU and fetches, so that it can be used where nothing may fault.
- * False where it is not mapped.
+ * Opens mapped memory for code that must not fault: waits for the GPU and fetches the bytes.
+ * Returns false if the memory is not mapped, or if the worker shares its pages (shared.c).
  */
 bool ckt_client_host_open(uint64_t address, uint64_t size, bool write);
-/* As ckt_client_host_map, for every address among the packed parameters of a kernel. */
+/* Calls ckt_client_host_map for every pinned address among a kernel's packed parameters. */
 CUresult ckt_client_host_map_params(const void *packed, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies: what the API's forms of them (copy_api.c, array_copy.c) come down to. */
+/* The copies that all copy functions of the API use (copy_api.c, array_copy.c). */
 #pragma once
 
 #include <cuda.h>
@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * A place in an array, of which the copy's dst or src counts the bytes in its row; id 0: none, the
- * side is memory.
+ * A place in an array.  The copy's dst or src is then the offset in the row, in bytes.  id 0: the
+ * side is memory, not an array.
  */
 struct ckt_array_place {
 	uint64_t id;
@@ -18,10 +18,12 @@ struct ckt_array_place {
 };
 
 struct ckt_copy2d {
-	uint64_t dst, src; /* host pointers as integers */
+	uint64_t dst, src; /* addresses; in an array: the offset in the row, in bytes */
 	uint64_t dst_pitch, src_pitch;
 	uint64_t width, height;
-	/* between an array and the host only: bytes from slice to slice of the latter */
+	/*
+	 * only between an array and the host; memory_slice: bytes between two slices in host memory
+	 */
 	uint64_t depth, memory_slice;
 	struct ckt_array_place array;
 	bool dst_device, src_device;
@@ -29,27 +31,27 @@ struct ckt_copy2d {
 	bool async;
 };
 
-/* Bytes of the host as they are now, at least one, to the device. */
+/* Sends host bytes to the device.  Reads them before it returns.  size must not be 0. */
 CUresult ckt_client_copy_send(uint64_t dst, const void *data, uint64_t size, uint64_t stream);
 CUresult ckt_client_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_device,
 	uint64_t size, CUstream stream, bool async);
 CUresult ckt_client_copy_2d(const struct ckt_copy2d *copy);
 /*
- * To the host from what an executable graph has left of it: src is the same host memory.  Goes on
- * in the background.
+ * Copies to the host, in the background, what a launch of an executable graph wrote for this host
+ * memory.  src is the same address as dst.  exec 0: copies device memory, and waits.
  */
 CUresult ckt_client_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);
 /*
- * The ways of ckt_client_copy_2d where one side is an array and the other the host's memory:
- * everything is checked, height and depth not 0.
+ * Copies between an array and host memory.  Precondition: the caller has checked all arguments, and
+ * width, height and depth are not 0.
  */
 CUresult ckt_client_copy_from_array(const struct ckt_copy2d *copy, uint64_t stream);
 CUresult ckt_client_copy_to_array(const struct ckt_copy2d *copy, uint64_t stream);
 /*
- * What a side that should be device memory is: pinned memory makes *device false; false where it is
- * neither.
+ * Checks a side of a copy.  If *device is set but the memory is only pinned host memory, clears
+ * *device.  Returns false if a side with *device is neither, or a host address is NULL.
  */
 bool ckt_client_copy_side_is_right(
 	const char *what, uint64_t address, bool *device, uint64_t extent);
-/* Waits for copies to the host that are still under way and touch this memory. */
+/* Waits for copies to the host in the background that write any of these bytes. */
 void ckt_client_copy_settle(const void *address, uint64_t size);

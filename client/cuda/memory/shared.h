@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned memory of which the worker, on this host, has the very pages. */
+/* Pinned memory whose pages the worker shares, because it runs on this host. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +7,12 @@
 
 struct ckt_context;
 
-/* size: whole chunks (CKT_HOST_GRAIN).  False where it cannot be had. */
+/* size: a multiple of CKT_HOST_GRAIN.  Returns false if the memory cannot be shared. */
 bool ckt_shared_alloc(const struct ckt_context *context, uint64_t size, uint64_t *ret_address);
-/* False where no such allocation begins at the address.  Precondition: the GPU is done with it. */
+/*
+ * Returns false if no such allocation begins at the address.  Precondition: the GPU no longer uses
+ * it.
+ */
 bool ckt_shared_free(uint64_t address);
-/* Whether the allocation that begins there is still the worker's memory as well. */
+/* Whether the worker still shares the pages of the allocation that begins at the address. */
 bool ckt_shared_now(uint64_t address);

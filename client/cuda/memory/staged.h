@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large copies through pieces of memory that the worker shares. */
+/* Large copies through memory that the worker shares. */
 #pragma once
 
 #include <cuda.h>
@@ -10,7 +10,7 @@
 struct ckt_copy2d;
 
 /*
- * Between the device and memory that is not pinned.  False where the copy has to go by the
- * connection.
+ * Copies between the device and host memory.  Returns false, and copies nothing, if the copy must
+ * use the connection.
  */
 bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed memory as a buffer of system calls. */
+/* Managed memory as a buffer of system calls.  Both functions need the lock of managed_region.h. */
 #pragma once
 
 #include <stdint.h>
 
-/* The region's addresses are, or are no longer, memory for which system calls must ask. */
+/* These say whether the preloaded library must call us before a system call on this range. */
 void ckt_buffers_enter(uint64_t base, uint64_t size);
 void ckt_buffers_leave(uint64_t base, uint64_t size);

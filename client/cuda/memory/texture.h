@@ -4,5 +4,5 @@
 
 #include <stdint.h>
 
-/* Destroys what lives in a context that ends or is reset. */
+/* Destroys the textures and surfaces of a context that ends or is reset. */
 void ckt_client_texture_forget_context(uint64_t context);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory pools, which the worker keeps. */
+/* Memory pools of the worker. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Whether anything was ever freed on a stream: it may be had back by waiting. */
+/* Whether memory was ever freed on a stream.  If so, a wait may make it available. */
 bool ckt_pool_may_settle(void);
