@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pinned memory across a network that the program writes while the GPU works.  Natively it need not
- * wait, and a kernel may wait for what it writes (a latch); so a write is not held up.  The chunk
- * is fetched as it is and a twin of it is kept; before and after every wait for the GPU, and before
- * it is given more, the bytes that differ from the twin are sent, those and no others, because the
- * kernel may be writing the rest, and the chunk is closed: what it holds besides may be old by
- * then.
+ * Writes of the program to pinned memory across a network (mapped.c) while the GPU works.  Natively
+ * such a write does not wait, and a kernel may wait for it (a latch).  So a write to a chunk in
+ * state DEVICE proceeds like this:
  *
- * A program that only reads such memory still waits for the GPU: it would see nothing new before it
- * has called CUDA.
+ *	fault --fetch the chunk, keep a twin of its contents, open it--> EARLY
+ *	EARLY --a wait for the GPU begins or ends, or the GPU gets work: close, send--> DEVICE
+ *
+ * Only bytes that differ from the twin are sent, because the kernel may be writing the others.  The
+ * chunk is closed, because its other bytes may be outdated by then.
+ *
+ * A read of such memory still waits for the GPU: a program sees nothing new until it calls CUDA.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +47,7 @@ CUresult ckt_managed_open_early(struct ckt_managed_region *r, uint64_t chunk)
 	return CUDA_SUCCESS;
 }
 
-/* Sends the runs of bytes that are not the twin's. */
+/* Sends the runs of bytes that differ from the twin. */
 static CUresult send_changed(
 	struct ckt_managed_region *r, uint64_t chunk, const uint8_t *twin, bool *sent)
 {
@@ -75,7 +77,8 @@ CUresult ckt_managed_close_early(struct ckt_managed_region *r, bool *sent)
 		if (r->states[i] != CKT_MANAGED_EARLY)
 			continue;
 		/*
-		 * Closed first: a write of another thread that is late is then a fault, not lost.
+		 * Close the chunk first: a later write of another thread then faults and is not
+		 * lost.
 		 */
 		mprotect((void *)(uintptr_t)(r->base + i * CHUNK), CHUNK, PROT_NONE);
 		if (!result)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory.  "Pinned" here means that copies from and to it may run in the background: the
- * memory itself is the program's own, page-aligned, and the worker's staging buffers are what the
- * GPU reads and writes.  How a kernel reaches it: mapped.c.
+ * Host memory.  "Pinned" here means that copies from and to it may run in the background.  The
+ * memory itself is the program's own, page-aligned.  For copies, the GPU uses the worker's staging
+ * buffers, unless the memory is mapped (mapped.c) or shared (shared.c).
  */
 #include "client/cuda/memory/host.h"
 #include "client/conn/call.h"
@@ -98,7 +98,7 @@ CKT_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	if (!flags || !ckt_range_find((uint64_t)(uintptr_t)memory, &range) ||
 		range.kind < CKT_RANGE_HOST_ALLOC)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* All of it may be mapped: unified addressing. */
+	/* With unified addressing, all host memory can be mapped. */
 	*flags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
 	return CUDA_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory shared with other processes of this user whose sessions are on the same node.  What a
- * program passes on is a handle of rpc/ipc.h: as it is for cudaMalloc's memory, in a file of its
- * own for memory that the program maps itself.
+ * Memory shared with other processes of this user whose sessions are on the same node.  The program
+ * passes on a handle (rpc/ipc.h): for memory of cudaMalloc the handle itself, for memory that the
+ * program maps (vmm.c) a file that holds it.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 _Static_assert(sizeof(CUipcMemHandle) == CKT_IPC_HANDLE, "a handle fits");
 
-/* Opened by this process: a context has the same memory once. */
+/* Memory that this process opened.  A context can open the same memory once. */
 struct opened {
 	struct opened *next;
 	uint64_t address, context;
@@ -111,7 +111,7 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(
 		return result;
 	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_BLOCK)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* CUDA refuses a process its own memory so. */
+	/* CUDA returns this error if a process opens its own memory. */
 	if (ckt_client_ipc_own(&ours))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	ckt_stream_beside = true;
@@ -122,7 +122,10 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(
 			memcmp(&entry->handle, &ours, sizeof ours) != 0))
 		entry = entry->next;
 	if (entry) {
-		/* It is the runtime that counts (seen on an H200). */
+		/*
+		 * The driver refuses a second opening; the runtime counts them (measured on an
+		 * H200).
+		 */
 		result = CUDA_ERROR_ALREADY_MAPPED;
 	} else {
 		entry = calloc(1, sizeof *entry);
@@ -140,7 +143,7 @@ CKT_EXPORT CUresult cuIpcOpenMemHandle_v2(
 	return result;
 }
 
-/* Work that uses the memory is waited for: unmapped under it, a kernel would fault. */
+/* Waits for work that may use the memory: a kernel would fault after the unmapping. */
 static CUresult close_memory(struct opened *entry)
 {
 	uint64_t saved = ckt_call_context;
@@ -188,7 +191,7 @@ void ckt_client_ipc_forget_context(uint64_t context)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- Files that stand for memory */
+/* ---- Files that hold a handle */
 
 CUresult ckt_client_ipc_file_make(const uint8_t *handle, int *ret_fd)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Touches of managed memory: the handler of SIGSEGV, which is there while managed memory is and
- * passes on every fault that is not ours. It runs in the thread that touched the memory, which
- * holds none of our locks: the library itself reads the program's memory before it takes any.
+ * Page faults on managed memory: the handler of SIGSEGV.  It is installed while managed memory
+ * exists, and passes on every fault that it cannot serve.  It runs in the faulting thread, which
+ * holds none of our locks: the library reads the program's memory before it takes any lock.
  *
- * A fault takes more than the chunk that was touched where the program goes through memory in
- * order: twice what the one before took, and at once half of what it went through from there the
- * last time.  What was fetched in vain halves from time to time that way, and memory that is always
- * gone through as a whole takes two faults.
+ * If the program accesses memory in order, a fault fetches several chunks: twice as many as the
+ * fault before.  A fault where the longest earlier walk began fetches half the length of that walk
+ * at once.  So memory that is always accessed as a whole takes two faults, and a fetch of unneeded
+ * chunks is halved when it recurs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,14 +23,14 @@
 
 #define CHUNK CKT_MANAGED_CHUNK
 /*
- * Chunks at once: fetched, which stops the program for so long, and opened for writing, which all
- * have to be sent.
+ * Limits of one fault, in chunks.  FETCH_MAX bounds how long the program stops for a fetch.
+ * WRITE_MAX bounds how many chunks become DIRTY, because all of those must be sent.
  */
 enum { FETCH_MAX = 1024, WRITE_MAX = 64 };
 
 static struct sigaction previous;
 
-/* ---- How much to take */
+/* ---- How many chunks to open */
 
 static void walk_note(struct ckt_managed_walk *walk)
 {
@@ -74,7 +74,7 @@ static uint64_t walk_write(struct ckt_managed_walk *walk, uint64_t first)
 	return walk->write_window;
 }
 
-/* How many chunks from this one on are of its state and may be taken with it. */
+/* How many chunks from the first on, at most `most`, have the same state. */
 static uint64_t run_of(const struct ckt_managed_region *r, uint64_t first, uint64_t most)
 {
 	uint64_t chunks = r->size / CHUNK, end = first + 1;
@@ -85,7 +85,10 @@ static uint64_t run_of(const struct ckt_managed_region *r, uint64_t first, uint6
 
 /* ---- Opening.  Precondition: locked. */
 
-/* The process has as many mappings as it may: one for the whole region is one less. */
+/*
+ * The process has reached its limit of mappings.  Opening the whole region leaves only one mapping
+ * for it.
+ */
 static CUresult open_all(struct ckt_managed_region *r)
 {
 	uint64_t chunks = r->size / CHUNK;
@@ -106,7 +109,7 @@ static CUresult open_all(struct ckt_managed_region *r)
 	return CUDA_SUCCESS;
 }
 
-/* Chunks of one state, which is not the one that they are to have. */
+/* Opens chunks that all have the same state and are not open as requested. */
 static CUresult open_run(struct ckt_managed_region *r, uint64_t first, uint64_t count, bool write)
 {
 	if (r->states[first] == CKT_MANAGED_DEVICE) {
@@ -146,7 +149,7 @@ static CUresult open_touched(struct ckt_managed_region *r, uint64_t address, boo
 	CUresult result = CUDA_SUCCESS;
 	if (early && r->states[first] == CKT_MANAGED_DEVICE)
 		return ckt_managed_open_early(r, first);
-	/* Another thread may have been here first. */
+	/* Another thread may have opened the chunk meanwhile. */
 	if (r->states[first] == CKT_MANAGED_DEVICE) {
 		uint64_t count = run_of(r, first, walk_fetch(walk, first));
 		walk->next = first + count;
@@ -163,12 +166,12 @@ static CUresult open_touched(struct ckt_managed_region *r, uint64_t address, boo
 
 /* ---- Faults */
 
-/* true: the access can be tried again. */
+/* Returns true if the access can be retried. */
 static bool serve_fault(uint64_t address, bool write)
 {
 	/*
-	 * In a host function the program may not call CUDA, but this is us, and what came before on
-	 * its stream is done.
+	 * A host function must not call CUDA, but this handler may.  The earlier work of the
+	 * function's stream is done.
 	 */
 	bool in_host_function = ckt_call_forbidden;
 	uint64_t saved = ckt_call_context;
@@ -176,9 +179,7 @@ static bool serve_fault(uint64_t address, bool write)
 	ckt_call_forbidden = false;
 	pthread_mutex_lock(&ckt_managed_lock);
 	struct ckt_managed_region *r = ckt_managed_find(address);
-	/*
-	 * The program may write pinned memory while the GPU works, and a kernel may wait for that.
-	 */
+	/* The program may write pinned memory while the GPU works, and a kernel may wait for it. */
 	bool early =
 		r && r->adopted && !r->asleep && write && !in_host_function && !ckt_managed_idle();
 	if (r && !early && !in_host_function &&
@@ -209,7 +210,8 @@ static void pass_on(int number, siginfo_t *info, void *context)
 		previous.sa_handler(number);
 	} else {
 		/*
-		 * Back to the instruction, which now ends the program as it would have without us.
+		 * The instruction runs again and now ends the program, as it would without this
+		 * handler.
 		 */
 		struct sigaction standard = {.sa_handler = SIG_DFL};
 		sigaction(SIGSEGV, &standard, NULL);
@@ -222,7 +224,9 @@ static void on_fault(int number, siginfo_t *info, void *context)
 #ifdef __x86_64__
 	bool write = ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2;
 #else
-	/* Reading first is right as well: the write then faults again. */
+	/*
+	 * The fault may be a read or a write.  Treat it as a read first; a write then faults again.
+	 */
 	bool write = false;
 	pthread_mutex_lock(&ckt_managed_lock);
 	struct ckt_managed_region *r = ckt_managed_find((uint64_t)(uintptr_t)info->si_addr);
@@ -244,7 +248,7 @@ void ckt_managed_watch(void)
 	if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault)
 		return;
 	previous = now;
-	/* A program that has a stack of its own for signals keeps it. */
+	/* Keep the program's choice of an alternate signal stack. */
 	ours.sa_flags |= now.sa_flags & SA_ONSTACK;
 	sigaction(SIGSEGV, &ours, NULL);
 }
@@ -252,7 +256,7 @@ void ckt_managed_watch(void)
 void ckt_managed_unwatch(void)
 {
 	struct sigaction now;
-	/* Somebody who came after us may call us: then it stays. */
+	/* If another handler was installed later, it may call ours.  So ours stays. */
 	if (sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
 		now.sa_sigaction == on_fault)
 		sigaction(SIGSEGV, &previous, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory: allocation waits for its address, freeing waits for the work that may still use
- * it, as CUDA's does.
+ * Device memory.  Allocation waits for its address.  Freeing waits for work that may still use the
+ * memory, as in CUDA.
  */
 #include "client/cuda/call.h"
 #include "client/cuda/context/context.h"
@@ -34,7 +34,8 @@ static CUresult alloc(CUdeviceptr *ret_address, size_t size)
 	result = CKT_WAITED(
 		mem_alloc, MEM_ALLOC, CKT_CALL_F_NUMBERED, &reply, .device = device, .size = size);
 	/*
-	 * What was freed on a stream is not there before the program waited for it: as CUDA has it.
+	 * No retry: as in CUDA, memory freed on a stream is available here only after the program
+	 * waited.
 	 */
 	if (result)
 		return result;
@@ -84,7 +85,7 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct ckt_context *context;
 	CUresult unsafe = ckt_call_context ? ckt_client_context_current(&context) : CUDA_SUCCESS;
-	/* What a kernel failed over stays: the program may look at it. */
+	/* After a kernel failed, its memory stays, so that the program can examine it. */
 	if (!unsafe)
 		unsafe = ckt_call_fault();
 	if (!unsafe)
@@ -92,10 +93,10 @@ CKT_EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 	if (unsafe)
 		return unsafe;
 	CUresult freed;
-	/* Such memory stays with its graph; what waits is the program. */
+	/* A graph keeps such memory, so no call to the worker waits for its users. */
 	if (ckt_graph_blocks && ckt_graph_memory_free(address, &freed))
 		return freed ? freed : cuCtxSynchronize();
-	/* Taken out first, so that of two threads freeing the same block one is told. */
+	/* Remove the range first: if two threads free the same block, one gets an error. */
 	if (ckt_range_remove(address, CKT_RANGE_MANAGED, &range))
 		ckt_managed_forget(address);
 	else if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
@@ -137,10 +138,7 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 	struct ckt_client_range range;
 	if (!ckt_client_device_count())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	/*
-	 * Unified addressing: pinned memory of the host has a range too, with the size that was
-	 * asked for.
-	 */
+	/* With unified addressing, pinned host memory has a range too, of the requested size. */
 	bool found = ckt_range_find(address, &range);
 	if (base)
 		*base = found ? range.base : 0;
@@ -149,12 +147,9 @@ CKT_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUd
 	return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* ---- Setting memory.  height 1 for a flat range. */
+/* ---- Setting memory.  height is 1 for a flat range. */
 
-/*
- * Another device's memory is set only with access to it, while copies need none (two H200s have it
- * so).
- */
+/* Setting another device's memory needs peer access, unlike copying (measured on two H200s). */
 static bool out_of_reach(CUdeviceptr dst, uint64_t stream)
 {
 	struct ckt_client_range range;
@@ -218,7 +213,7 @@ static CUresult set(CUdeviceptr dst, size_t pitch, unsigned element_size, unsign
 	result = CKT_BATCHED(memset, MEMSET, .dst = dst, .pitch = pitch,
 		.element_size = element_size, .value = value, .width = width, .height = height,
 		.stream = id);
-	/* Where the program sees it happen. */
+	/* Wait if the program can observe the write. */
 	bool seen = ckt_range_is_shared(dst, extent) || ckt_registered_any();
 	return result || stream || !seen ? result : ckt_client_stream_wait(id);
 }

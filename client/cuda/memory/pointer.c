@@ -23,7 +23,7 @@ static bool is_mappable(const struct ckt_client_range *range)
 	return range->kind == CKT_RANGE_HOST_ALLOC && range->owner;
 }
 
-/* Mapping waits for somebody who uses it. */
+/* Does not map the memory: whoever uses the address does that. */
 static uint64_t device_address(uint64_t address, const struct ckt_client_range *range)
 {
 	if (is_device(range) || is_mappable(range) || ckt_registered_side(&address, 1))
@@ -59,8 +59,8 @@ CKT_EXPORT CUresult cuPointerGetAttribute(
 	if (!ckt_range_find(pointer, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	/*
-	 * Who asks for this address alone may well put it where no launch shows it; the runtime
-	 * asks for everything at once.
+	 * A program that asks for this attribute alone may store the address where no launch shows
+	 * it, so the memory is mapped here.  The runtime asks for all attributes at once.
 	 */
 	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER &&
 		(is_mappable(&range) || range.kind == CKT_RANGE_HOST_REGISTERED)) {

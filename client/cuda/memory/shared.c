@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pinned memory that the worker shares, because it runs on this host: the same pages, at the same
- * address here, there and on the GPU, so that kernels and the program see one another's stores at
- * once, and copies need not pass through the connection.
+ * Pinned memory that the worker shares, because it runs on this host.  The same pages are at the
+ * same address in the program, in the worker and on the GPU.  So kernels and the program see each
+ * other's stores at once, and copies need not pass through the connection.
  *
- * Where the session goes on without that (another node, TCP), the memory becomes what mapped.c
- * makes of pinned memory: a copy on each side, kept coherent as managed memory is.  What it holds
- * goes ahead of the commands that are sent again.
+ * If the session resumes where the pages cannot be shared (another node, TCP), the memory becomes
+ * like that of mapped.c: a copy on each side, kept coherent as managed memory is.  Its contents are
+ * sent before the commands that are sent again.
  *
- * The lock is held for the list alone, never across a call: the thread that connects again takes it
- * while others wait for their answers.
+ * The lock protects only the list and is never held across a call: the thread that reconnects takes
+ * it while other threads wait for replies.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,11 +25,11 @@
 #include "client/cuda/memory/range.h"
 #include "rpc/hostmem.h"
 
-/* An allocation, or addresses that are about to be one. */
+/* An allocation, or addresses reserved for one. */
 struct piece {
 	struct piece *next; /* by address */
 	uint64_t base, size;
-	/* for the time after; NULL: not known to the worker */
+	/* the region to wake if sharing ends; NULL: the worker does not have the memory */
 	struct ckt_managed_region *region;
 	bool lost;
 };
@@ -37,7 +37,7 @@ struct piece {
 static CKT_LOCK(lock);
 static struct piece *pieces;
 
-/* The first gap that is large enough. */
+/* Takes the first gap that is large enough. */
 static struct piece *take_addresses(uint64_t base, uint64_t room, uint64_t size)
 {
 	struct piece *piece = malloc(sizeof *piece), **place = &pieces;
@@ -78,7 +78,7 @@ static void set_region(struct piece *piece, struct ckt_managed_region *region)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The connection has been made again, and the worker behind it does not share. */
+/* The session has resumed, and the worker does not share the pages (ckt_host_memory_lost). */
 static int lose(int fd)
 {
 	int result = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large copies between the device and memory that is not pinned, where the worker shares pinned
- * memory (shared.c): through some pieces of that, which the program's thread fills or empties while
- * the GPU is at the others.  No byte passes through the connection.
+ * Large copies between the device and host memory if the worker shares pinned memory (shared.c).
+ * The bytes pass through pieces of that memory, not through the connection.  The program's thread
+ * fills or empties some pieces while the GPU uses the others.
  *
- *	to the device	piece free --filled, copy queued--> in flight --the stream has come there--> free
- *	to the host	piece free --copy queued--> in flight --the stream has come there, emptied--> free
+ *	to device	free --fill, queue copy--> in flight --the stream reaches it--> free
+ *	to host		free --queue copy--> in flight --the stream reaches it; empty--> free
  *
- * One copy at a time: another thread's goes by the connection meanwhile.
+ * Only one copy at a time uses the pieces; those of other threads use the connection meanwhile.
  */
 #include <string.h>
 
@@ -22,13 +22,13 @@
 #include "rpc/hostmem.h"
 
 enum { PIECES = 4, PIECE = 4 << 20 };
-/* Below, the round trips cost more than they save. */
+/* For smaller copies, the round trips cost more than they save. */
 enum { LEAST = 512 << 10 };
 
 struct piece {
 	uint64_t address;
 	_Atomic bool in_flight;
-	CUresult result; /* of the wait, once it is not in flight any more */
+	CUresult result; /* of the wait; valid when in_flight is false */
 };
 
 static CKT_LOCK(busy);
@@ -47,7 +47,7 @@ static void arrived(void *data, CUresult result, struct ckt_cursor *results)
 	atomic_store(&piece->in_flight, false);
 }
 
-/* Asks to be told when the stream has done what it has now. */
+/* Marks the piece as in flight until the stream has done its present work. */
 static CUresult follow(struct piece *piece, uint64_t stream)
 {
 	struct ckt_call call;
@@ -66,8 +66,7 @@ static CUresult copy(
 	uint64_t dst, uint64_t src, uint64_t size, uint64_t stream, struct piece *piece)
 {
 	/*
-	 * Where the memory has ceased to be shared in the middle of it, the two sides have a copy
-	 * each.
+	 * If the worker stopped sharing the memory during the copy, each side has pages of its own.
 	 */
 	CUresult result = ckt_managed_before_access(piece->address, size, dst == piece->address);
 	if (!result)
@@ -133,16 +132,19 @@ static bool is_ready(void)
 
 bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result)
 {
-	/* The answer of a call that may not be made anyway is the connection's. */
+	/* If the call is forbidden here, the connection's path returns the error. */
 	if (c->width < LEAST || c->height != 1 || c->array.id || ckt_call_forbidden)
 		return false;
-	/* Such a copy goes on behind the program's back, which filling and emptying here cannot. */
+	/*
+	 * An asynchronous copy to pinned memory runs in the background.  This path cannot, because
+	 * it uses the calling thread.
+	 */
 	if (c->async && !c->dst_device && ckt_range_is_pinned((void *)(uintptr_t)c->dst, c->width))
 		return false;
 	if (pthread_mutex_trylock(&busy))
 		return false;
 	bool ready = is_ready();
-	/* The host's side may be the target of a copy that has not arrived yet. */
+	/* A copy in the background may still write the host memory. */
 	if (ready)
 		ckt_client_copy_settle(
 			(void *)(uintptr_t)(c->dst_device ? c->src : c->dst), c->width);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * System calls on managed memory, and on pinned memory that the device has a copy of: what the
- * preloaded library asks before it makes one (client/preload/system_call_buffers.h).
+ * System calls on managed memory, and on pinned memory that the device has a copy of.  The
+ * preloaded library calls these functions before such a system call
+ * (client/preload/system_call_buffers.h).
  *
- * A system call does its work in the region's second mapping, which is always open.  So what the
- * GPU is given while it blocks takes no pages away from under it.
+ * The system call uses the region's second mapping, which stays open.  So a launch during a
+ * blocking system call does not make its pages inaccessible.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,9 +23,10 @@
 #define CHUNK CKT_MANAGED_CHUNK
 
 /*
- * A bit for each chunk of the address space that is in a region, in pages of 1 GiB which come when
- * they are first needed and stay.  Read without a lock: a program's every system call looks here,
- * and so do those of this library, some of them with its locks held.
+ * A bit for each chunk of the address space that is in a region, in pages of bits for 1 GiB each.
+ * A page is allocated when it is first needed, and is never freed.  It is read without a lock,
+ * because every system call of the program looks here.  This library's own system calls do too,
+ * some of them with its locks held.
  */
 enum {
 	PAGE_SHIFT = 30,
@@ -43,7 +45,7 @@ static bool is_marked(uint64_t address)
 	return page && page[chunk / WORD_BITS] >> chunk % WORD_BITS & 1;
 }
 
-/* Without memory for it the chunk is not marked, and system calls on it fail. */
+/* If no memory is left for the page, the chunk is not marked, and system calls on it fail. */
 static void mark(uint64_t address, bool on)
 {
 	uint64_t chunk = address % ((uint64_t)1 << PAGE_SHIFT) / CHUNK;
@@ -65,7 +67,7 @@ static bool holds(const void *memory, size_t size)
 	if (!size || address >= limit || size > limit - address)
 		return false;
 	for (uint64_t at = address; at < address + size;) {
-		/* Most of a large buffer's addresses are in pages without any. */
+		/* Skip the address ranges that have no page of bits. */
 		if (!pages[at >> PAGE_SHIFT]) {
 			at = ((at >> PAGE_SHIFT) + 1) << PAGE_SHIFT;
 			continue;
@@ -77,7 +79,7 @@ static bool holds(const void *memory, size_t size)
 	return false;
 }
 
-/* ---- Opening.  As for a touch, a host function is no hindrance: this is us. */
+/* ---- Opening.  A host function may do this: the program itself calls no CUDA here. */
 
 struct entered {
 	bool forbidden;
@@ -103,8 +105,8 @@ static void leave(const struct entered *e)
 }
 
 /*
- * The chunks that hold [address, end), which begins in the region; *ret_end: as far as the region
- * goes.
+ * The chunks that hold [address, end), where address is in the region; *ret_end: end, or the end of
+ * the region if that comes first.
  */
 static void chunks_of(const struct ckt_managed_region *r, uint64_t address, uint64_t end,
 	uint64_t *ret_first, uint64_t *ret_count, uint64_t *ret_end)
@@ -122,7 +124,10 @@ static bool device_has_any(const struct ckt_managed_region *r, uint64_t first, u
 	return false;
 }
 
-/* Opens what a region has of the bytes; *address: where it ends, or the next chunk. */
+/*
+ * Opens the part of the bytes that is in the region of *address.  Then *address is the end of that
+ * part, or the next chunk if there is no region.
+ */
 static CUresult open_part(uint64_t *address, uint64_t end, bool write, bool wait)
 {
 	uint64_t first, count, upto;
@@ -153,7 +158,7 @@ static void *open_buffer(void *memory, size_t size, bool write)
 	if (!holds(memory, size))
 		return memory;
 	struct entered e = enter();
-	/* What cannot be fetched stays closed, and the system call fails as it would have. */
+	/* If the fetch fails, the chunk stays closed and the system call fails. */
 	for (uint64_t at = address; at < end && !result;)
 		result = open_part(&at, end, write, !e.forbidden);
 	const struct ckt_managed_region *r = result ? NULL : ckt_managed_find(address);
@@ -163,12 +168,9 @@ static void *open_buffer(void *memory, size_t size, bool write)
 	return memory;
 }
 
-/* ---- Afterwards */
+/* ---- After the system call */
 
-/*
- * The GPU was given the chunk while the system call was at it: the bytes go after it, and nothing
- * else of the chunk.
- */
+/* The GPU got the chunk during the system call: sends only the bytes that the system call wrote. */
 static void send_late(struct ckt_managed_region *r, uint64_t from, uint64_t to)
 {
 	ckt_client_context_use(r->context);
@@ -196,7 +198,7 @@ static void written(void *memory, size_t size)
 	leave(&e);
 }
 
-/* ---- What managed.c says.  Precondition: locked. */
+/* ---- Called by managed.c.  Precondition: locked, except from ckt_managed_wake. */
 
 void ckt_buffers_enter(uint64_t base, uint64_t size)
 {
@@ -204,7 +206,7 @@ void ckt_buffers_enter(uint64_t base, uint64_t size)
 		.holds = holds, .open = open_buffer, .written = written};
 	for (uint64_t at = base; at < base + size; at += CHUNK)
 		mark(at, true);
-	/* Without the preloaded library system calls stay as they are. */
+	/* Without the preloaded library, nothing wraps system calls. */
 	if (&cricket_buffers)
 		cricket_buffers = &ours;
 }

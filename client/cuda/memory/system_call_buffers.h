@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed memory as a buffer of system calls.  Both functions need the lock of managed_region.h. */
+/*
+ * Managed memory as a buffer of system calls.  Both functions need the lock of managed_region.h,
+ * except in ckt_managed_wake.
+ */
 #pragma once
 
 #include <stdint.h>

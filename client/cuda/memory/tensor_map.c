@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor maps: 128 bytes that a kernel's copies of tiles read.  How they are made up is the
- * driver's secret and depends on the device, so the worker's driver encodes them; the addresses in
- * them are the session's own, which never change.
+ * Tensor maps: 128 bytes that a kernel's tile copies read.  Their format is undocumented and
+ * depends on the device, so the worker's driver encodes them.  The addresses in them are the
+ * session's, which never change.
  */
 #include <string.h>
 
@@ -76,7 +76,7 @@ CKT_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataTyp
 	const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
 	CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
-	/* A corner has a coordinate for each dimension but the batch's and the channels'. */
+	/* A corner has a coordinate for each dimension except the batch and the channels. */
 	uint32_t corner = rank > 2 ? rank - 2 : 0;
 	if (rank > RANK_MAX || !lower || !upper)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What concerns two servers; see two_servers.h. */
+/* Copies, waits and graphs that involve two servers; see two_servers.h. */
 #include <stdlib.h>
 
 #include "client/cuda/memory/two_servers.h"
@@ -19,7 +19,7 @@ static struct ckt_conn *home(CUstream stream)
 	return ckt_client_object_conn(ckt_handle_id(stream), CKT_KIND_STREAM);
 }
 
-/* Pinned memory is everybody's, as long as it is not mapped. */
+/* Pinned memory is usable with every server unless it is mapped. */
 static bool is_device(uint64_t address, bool device)
 {
 	struct ckt_client_range range;
@@ -40,7 +40,7 @@ CUresult ckt_client_graph_between(void)
 	return ckt_call_unsupported("a graph over several servers", &once);
 }
 
-/* Nothing of the stream is left to be done, and it is none that captures. */
+/* Waits for the stream.  Refuses a stream that captures. */
 static CUresult settle(CUstream stream)
 {
 	uint64_t id;
@@ -56,7 +56,7 @@ static CUresult settle(CUstream stream)
 	return CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = id);
 }
 
-/* A copy whose device memory is all at the address's server, done when this returns. */
+/* Makes a copy whose device memory is all at the address's server, and waits for it. */
 static CUresult copy_at(uint64_t address, const struct ckt_copy2d *c)
 {
 	struct ckt_copy2d there = *c;
@@ -67,7 +67,7 @@ static CUresult copy_at(uint64_t address, const struct ckt_copy2d *c)
 	return result || !there.dst_device ? result : cuStreamSynchronize(NULL);
 }
 
-/* Rows from one server to the other: of them many at once, or parts of one. */
+/* Copies rows between servers through a buffer: many rows at once, or a part of one. */
 static CUresult copy_through(const struct ckt_copy2d *c)
 {
 	uint64_t width = c->width < PIECE ? c->width : PIECE, rows_at_once = PIECE / width;
@@ -105,7 +105,7 @@ CUresult ckt_client_copy_between(const struct ckt_copy2d *c)
 	bool to = is_device(c->dst, c->dst_device), from = is_device(c->src, c->src_device);
 	if (!c->width || !c->height)
 		return CUDA_SUCCESS;
-	/* The whole of it before the first byte. */
+	/* Check the whole range before copying the first byte. */
 	if (c->height > 1 && (c->dst_pitch < c->width || c->src_pitch < c->width))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(c->height - 1,
@@ -142,7 +142,7 @@ CUresult ckt_wait_between(uint64_t stream, CUevent event)
 /* ---- Graphs */
 
 struct placing {
-	uint64_t context; /* the first found; 0 */
+	uint64_t context; /* the first that was found; 0: none */
 	bool several;
 };
 

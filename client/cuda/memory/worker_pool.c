@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory pools of the worker: an allocation waits for its address; freeing is sent and forgotten.
- */
+/* Memory pools of the worker.  An allocation waits for its address; a free is a batched call. */
 #include <stdatomic.h>
 
 #include "client/cuda/memory/worker_pool.h"
@@ -80,7 +78,7 @@ CUresult ckt_pool_alloc(
 	if (!result)
 		result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply,
 			.pool = of, .size = size, .stream = stream);
-	/* What other streams have freed is there once they are done. */
+	/* Memory that other streams freed is available once they are done. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
 		result = CKT_WAITED(mem_alloc_async, MEM_ALLOC_ASYNC, CKT_CALL_F_NUMBERED, &reply,
 			.pool = of, .size = size, .stream = stream);
@@ -106,7 +104,7 @@ CUresult ckt_pool_free(uint64_t address, uint64_t stream)
 	if (!ckt_range_remove(address, CKT_RANGE_DEVICE, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = CUDA_SUCCESS;
-	/* On a stream of another server: the program waits for it. */
+	/* The stream is on another server, so the program waits for it here. */
 	if (ckt_conn_count > 1 &&
 		ckt_client_context_conn(range.context) !=
 			ckt_client_object_conn(stream, CKT_KIND_STREAM)) {
