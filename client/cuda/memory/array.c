@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA arrays and mipmapped arrays: making one waits for its answer, everything else is known
- * here.  See array.h.
+ * CUDA arrays and mipmapped arrays.  Creating one waits for the reply, and destroying one waits for
+ * the work that uses it.  The client answers all other calls itself.  See array.h.
  */
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ bool ckt_client_array_holds(const struct ckt_array *array, uint64_t x, uint64_t 
 		height <= e->rows - y && z <= e->slices && depth <= e->slices - z;
 }
 
-/* What the driver would need more for than we bring along. */
+/* Refuses unsupported arrays and invalid descriptions. */
 static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *desc, struct ckt_array_extent *ret_extent)
 {
 	static bool once;
@@ -53,7 +53,7 @@ static CUresult create(uint64_t id, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigne
 			.width = desc->Width, .height = desc->Height, .depth = desc->Depth,
 			.format = desc->Format, .channels = desc->NumChannels, .flags = desc->Flags,
 			.levels = levels);
-		/* What was freed on a stream is there once the stream is. */
+		/* Memory that was freed on a stream is available once the stream is done. */
 		if (result != CUDA_ERROR_OUT_OF_MEMORY || !ckt_pool_may_settle() ||
 			cuCtxSynchronize())
 			break;
@@ -118,7 +118,7 @@ CKT_EXPORT CUresult cuArrayCreate_v2(CUarray *ret_array, const CUDA_ARRAY_DESCRI
 			.NumChannels = desc->NumChannels});
 }
 
-/* Programs rely on the wait for what still uses the memory, as with cuMemFree. */
+/* Waits for work that uses the memory: programs rely on this, as with cuMemFree. */
 static CUresult destroy(uint64_t id, uint64_t context)
 {
 	uint64_t saved = ckt_call_context;
@@ -140,7 +140,7 @@ CKT_EXPORT CUresult cuArrayDestroy(CUarray handle)
 	if (!array || array->is_level)
 		return CUDA_ERROR_INVALID_HANDLE;
 	uint64_t id = array->wire, owner = array->object.context;
-	/* Taken out first, so that of two threads destroying the same one one is told. */
+	/* Remove the array first: if two threads destroy the same array, one gets an error. */
 	ckt_cudacommon_object_remove(&array->object);
 	return destroy(id, owner);
 }
@@ -173,8 +173,8 @@ CKT_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *desc, CUarray
 }
 
 /*
- * Planes are of planar formats, the properties below of sparse arrays and of those without memory:
- * no array here has any.
+ * No array here has planes (only planar formats do) or the properties below (only sparse arrays and
+ * arrays without memory do).
  */
 static CUresult none_of(const void *out, bool found)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies with arrays.  Between an array and the host they go as copies of memory do (memcpy.c); on
- * the device one command says it all, since only the worker knows where arrays lie.
+ * Copies with arrays.  Between an array and the host, they use the functions of memcpy.c.  On the
+ * device, one command describes the whole copy, because only the worker knows where arrays are.
  */
 #include "client/cuda/memory/array_copy.h"
 #include "client/cuda/call.h"
@@ -15,7 +15,7 @@
 #include "client/cuda/stream/stream.h"
 #include "cudacommon/capture.h"
 
-/* An array, or memory with its first byte. */
+/* A side of a copy: an array or memory. */
 struct side {
 	const struct ckt_array *array;
 	bool device;
@@ -43,7 +43,7 @@ static CUresult read_memory(
 	return ret->address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* From the origin to the first byte; overflow is an address that is none. */
+/* Moves the side's address to the first byte copied.  An overflow is an invalid address. */
 static CUresult place_memory(struct side *s, const CUDA_MEMCPY3D *c, size_t x, size_t y, size_t z,
 	size_t pitch, size_t height)
 {
@@ -107,7 +107,10 @@ static bool span_of(const struct side *s, const CUDA_MEMCPY3D *c, uint64_t *ret_
 		!__builtin_add_overflow(*ret_span, c->WidthInBytes, ret_span);
 }
 
-/* Memory of the side is what it should be, and the GPU's where it is managed. */
+/*
+ * Checks that the side's memory is of the named kind.  Sends the program's writes to the device if
+ * that side is managed.
+ */
 static CUresult check_memory(struct side *s, const CUDA_MEMCPY3D *c, bool write)
 {
 	uint64_t span;
@@ -148,7 +151,7 @@ static struct ckt_copy2d with_host(const struct side *array, const CUDA_MEMCPY3D
 			.z = array->z}};
 }
 
-/* Of another server than the stream. */
+/* Whether the side is on another server than the stream. */
 static bool is_elsewhere(const struct side *s)
 {
 	if (s->array)
@@ -208,7 +211,7 @@ CUresult ckt_client_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool asy
 	return result || async || !ckt_registered_any() ? result : ckt_client_stream_wait(stream);
 }
 
-/* ---- Bytes of an array, row behind row */
+/* ---- Bytes of an array, row by row */
 
 static CUresult check_run(const struct ckt_array *array, uint64_t offset, uint64_t size)
 {
@@ -218,14 +221,14 @@ static CUresult check_run(const struct ckt_array *array, uint64_t offset, uint64
 	return offset <= bytes && size <= bytes - offset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What is left of the row. */
+/* The bytes left in the row, at most size. */
 static uint64_t left(const struct ckt_array *array, uint64_t offset, uint64_t size)
 {
 	uint64_t row = array ? array->extent.row_bytes - offset % array->extent.row_bytes : size;
 	return row < size ? row : size;
 }
 
-/* template says what the sides are; offsets count from their beginnings. */
+/* template names the sides; the offsets are relative to the beginnings of the sides. */
 static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uint64_t src_offset,
 	uint64_t size, CUstream stream, bool async)
 {
@@ -242,7 +245,10 @@ static CUresult copy_run(const CUDA_MEMCPY3D *template, uint64_t dst_offset, uin
 		uint64_t width = left(dst, dst_offset + at, left(src, src_offset + at, size - at)),
 			 rows = 1;
 		const struct ckt_array *array = dst ? dst : src;
-		/* Whole rows go at once, but between arrays whose rows may differ. */
+		/*
+		 * Copies whole rows at once, except between two arrays, whose rows may differ in
+		 * length.
+		 */
 		if (width == array->extent.row_bytes && !(dst && src))
 			rows = (size - at) / width;
 		part.dstXInBytes = dst ? (dst_offset + at) % dst->extent.row_bytes : 0;
@@ -340,7 +346,7 @@ CKT_EXPORT CUresult cuMemcpyAtoHAsync_v2(
 	return atoh(dst, src, offset, size, stream, true);
 }
 
-/* From device to device CUDA does not wait. */
+/* CUDA does not wait for copies on the device. */
 CKT_EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dst, size_t offset, CUdeviceptr src, size_t size)
 {
 	return dtoa(dst, offset, src, size, CU_STREAM_PER_THREAD);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver API's copy functions over ckt_client_copy_2d: which side is what, and cutting boxes
- * into planes.  Arrays: array_copy.c.
+ * The driver API's copy functions, which call ckt_client_copy_2d.  They find out what each side is
+ * and cut boxes into planes.  array_copy.c copies arrays.
  */
 #include "client/conn/call.h"
 #include "client/cuda/context/route.h"
@@ -10,7 +10,7 @@
 #include "client/cuda/memory/range.h"
 #include "cudacommon/capture.h"
 
-/* Unified addressing: what the pointer is decides. */
+/* With unified addressing, the pointer itself says whether the memory is on the device. */
 static bool is_device(uint64_t address)
 {
 	struct ckt_client_range range;
@@ -64,7 +64,7 @@ CKT_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
 	return ckt_client_copy(dst, is_device(dst), src, is_device(src), size, stream, true);
 }
 
-/* The default stream of one context waits for what another's has been given. */
+/* Makes the default stream of one context wait for the earlier work of another's default stream. */
 static CUresult wait_between(uint64_t waiting, uint64_t before)
 {
 	uint64_t saved = ckt_call_context;
@@ -84,7 +84,7 @@ static CUresult wait_between(uint64_t waiting, uint64_t before)
 	return result;
 }
 
-/* None means the current one, as an H200 has it. */
+/* NULL means the current context (measured on an H200). */
 static bool is_context(CUcontext context)
 {
 	return !context || ckt_cudacommon_object_find(ckt_handle_id(context), CKT_KIND_CONTEXT);
@@ -118,7 +118,7 @@ CKT_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CU
 {
 	if (!is_context(dst_context) || !is_context(src_context))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* Two H200s do not capture a copy that names two contexts. */
+	/* A copy that names two contexts cannot be captured (measured on two H200s). */
 	if (dst_context && src_context && dst_context != src_context) {
 		uint64_t id;
 		CUresult result = ckt_stream_resolve(stream, &id);
@@ -223,7 +223,7 @@ CKT_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream strea
 	return copy_2d(copy, stream, true);
 }
 
-/* All of its slices at once: where the last one is wrong, the first must not have been copied. */
+/* Checks all slices at once: if the last one is invalid, the first must not be copied. */
 static bool fits(const struct side *side, uint64_t first, uint64_t pitch, uint64_t height,
 	const CUDA_MEMCPY3D *copy)
 {

@@ -2,23 +2,24 @@
 /*
  * Managed memory: one address for the program and its kernels, by page protection.
  *
- * An allocation is ordinary device memory of the session, and the same addresses of this process
- * lead to a memory file that is mapped a second time, always open, for ourselves.  Per chunk of 64
- * KiB:
+ * An allocation is ordinary device memory of the session.  In this process, a memory file is mapped
+ * at the same addresses, and a second time (the alias) for this library, always open.  Each chunk
+ * of 64 KiB has a state:
  *
- *	DEVICE (no access) --touched: waits for the GPU, fetched--> CLEAN (read only) --written--> DIRTY (open)
- *	        ^------------------------- launch or copy: what is DIRTY is sent first ---------------'
+ *	DEVICE (no access) --program accesses it: wait for the GPU, fetch--> CLEAN (read only)
+ *	CLEAN --program writes--> DIRTY (open)
+ *	DIRTY --a copy reads the region: sent--> CLEAN
+ *	CLEAN, DIRTY --a launch, or a write of the GPU to the region: DIRTY is sent--> DEVICE
  *
- * That is right as long as the program keeps to what a device without concurrent managed access
- * demands (and CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0): the CPU leaves managed memory
- * alone while kernels run.  A touch that comes early waits for the GPU.  System calls do not fault
- * but fail: system_call_buffers.c opens what they are given.
+ * CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0.  So a correct program leaves managed memory
+ * alone while kernels run, and an access during that time waits for the GPU.  System calls do not
+ * fault but fail; system_call_buffers.c opens their buffers.
  *
- * All copies go on a stream of our own that waits for no other: what they need is waited for
- * before.  So a host function that touches managed memory gets it, though its stream stands still
- * until it returns; what it wrote is sent before its stream goes on.
+ * All transfers are on a stream of our own that waits for no other stream.  The client waits for
+ * the work that they depend on first.  So a host function can access managed memory while its
+ * stream waits for it to return.  What the function wrote is sent before its stream continues.
  *
- * Touches are served by managed_fault.c.
+ * managed_fault.c handles the program's page faults.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@
 #include "cudacommon/advice.h"
 
 #define CHUNK CKT_MANAGED_CHUNK
-/* A block of its own in the worker's allocator, so that no other allocation shares its pages. */
+/* The size of a block in the worker's allocator, so that no other allocation shares its pages. */
 #define REGION_MIN ((uint64_t)2 << 20)
 
 _Atomic unsigned ckt_managed_count;
@@ -52,8 +53,8 @@ _Atomic unsigned ckt_managed_count;
 CKT_LOCK(ckt_managed_lock);
 static struct ckt_managed_region *regions;
 /*
- * Times that something was put on the GPU, and how many of those were waited for: a touch waits for
- * the rest.
+ * How often work was given to the GPU, and how many of those were waited for.  A fault waits for
+ * the others.
  */
 static _Atomic uint64_t work;
 static uint64_t work_done;
@@ -66,8 +67,8 @@ static CUresult send_bytes(struct ckt_managed_region *r, uint64_t offset, uint64
 }
 
 /*
- * After a device fault: by way of another process of the server's, as the context answers nothing
- * any more.
+ * After a kernel failed, its context answers no call, so another process of the server reads the
+ * bytes.
  */
 static void rescue_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
@@ -94,10 +95,7 @@ static void rescue_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t
 	}
 }
 
-/*
- * Many pieces are under way at once, so what is fetched costs one round trip and not one for each
- * of them.
- */
+/* Fetches many pieces at once, which costs one round trip in all. */
 static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint64_t end)
 {
 	struct ckt_copy2d c = {.dst = (uint64_t)(uintptr_t)r->alias + offset,
@@ -112,7 +110,7 @@ static CUresult fetch_bytes(struct ckt_managed_region *r, uint64_t offset, uint6
 	return CUDA_SUCCESS;
 }
 
-/* Sends or fetches what is ours of the bytes. */
+/* Sends or fetches those of the bytes that belong to the region. */
 static CUresult transfer(struct ckt_managed_region *r, uint64_t begin, uint64_t end,
 	CUresult (*way)(struct ckt_managed_region *r, uint64_t offset, uint64_t end))
 {
@@ -151,7 +149,7 @@ void ckt_managed_set_states(
 	memset(r->states + first, state, count);
 }
 
-/* Sends what the program wrote; *sent: something was. */
+/* Sends what the program wrote.  Sets *sent if there was something to send. */
 static CUresult flush(struct ckt_managed_region *r, bool *sent)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -165,7 +163,8 @@ static CUresult flush(struct ckt_managed_region *r, bool *sent)
 			continue;
 		}
 		/*
-		 * Closed first: a write of another thread that is late is then a fault, not lost.
+		 * Close the chunks first: a later write of another thread then faults and is not
+		 * lost.
 		 */
 		mprotect((void *)(uintptr_t)(r->base + i * CHUNK), (end - i) * CHUNK, PROT_READ);
 		result = ckt_managed_send(r, i * CHUNK, end * CHUNK);
@@ -196,8 +195,8 @@ struct ckt_managed_region *ckt_managed_find(uint64_t address)
 }
 
 /*
- * The device has what the program wrote to one region (NULL: to all); with `close` the program has
- * to fetch again what it reads next.
+ * Sends what the program wrote to one region (NULL: to all).  close: closes them too, so that the
+ * program fetches again what it reads next.
  */
 static CUresult hand_over(struct ckt_managed_region *only, bool close)
 {
@@ -210,7 +209,7 @@ static CUresult hand_over(struct ckt_managed_region *only, bool close)
 		result = ckt_managed_close_early(r, &sent);
 		if (!result)
 			result = flush(r, &sent);
-		/* What comes next is on streams that do not wait for this one. */
+		/* The next work is on streams that do not wait for this one. */
 		if (!result && sent)
 			result = CKT_WAITED(stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL,
 				.stream = r->stream);
@@ -283,7 +282,7 @@ void ckt_managed_each(void (*what)(struct ckt_managed_region *r))
 CUresult ckt_managed_wait(uint64_t context)
 {
 	uint64_t upto = work;
-	/* Of one server's work all is waited for together. */
+	/* With one server, a wait covers all of its work. */
 	if (work_done >= upto && ckt_conn_count == 1)
 		return CUDA_SUCCESS;
 	pthread_mutex_unlock(&ckt_managed_lock);
@@ -291,7 +290,7 @@ CUresult ckt_managed_wait(uint64_t context)
 		CKT_WAITED(ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(context));
 	pthread_mutex_lock(&ckt_managed_lock);
 	if (result && ckt_call_fault())
-		result = CUDA_SUCCESS; /* a kernel failed, and nothing runs any more */
+		result = CUDA_SUCCESS; /* a kernel failed, so nothing runs any more */
 	if (!result && work_done < upto)
 		work_done = upto;
 	return result;
@@ -313,7 +312,7 @@ static void region_unmap(struct ckt_managed_region *r)
 	free(r);
 }
 
-/* A region of addresses that are free here; closed: it belongs to the device. */
+/* Makes a region at addresses that are free in this process.  All chunks are in state DEVICE. */
 static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint64_t stream,
 	struct ckt_managed_region **ret_region)
 {
@@ -330,7 +329,7 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint
 	if (file >= 0)
 		close(file);
 	if ((uint64_t)(uintptr_t)place != base) {
-		/* A kernel that does not know the flag takes the address as a hint. */
+		/* A kernel that does not know the flag treats the address as a hint. */
 		if (place != MAP_FAILED)
 			munmap(place, size);
 		if (alias != MAP_FAILED)
@@ -350,7 +349,7 @@ static CUresult region_make(uint64_t base, uint64_t size, uint64_t context, uint
 	return CUDA_SUCCESS;
 }
 
-/* Fresh memory begins with zeros on both sides. */
+/* Clears new memory on both sides. */
 static CUresult region_clear(struct ckt_managed_region *r)
 {
 	mprotect((void *)(uintptr_t)r->base, r->size, PROT_READ);
@@ -383,7 +382,7 @@ static void region_leave(struct ckt_managed_region **place)
 		ckt_managed_unwatch();
 }
 
-/* Of memory that is the program's own and lies there already; every chunk in that state. */
+/* Makes a region of existing memory of the program, with every chunk in this state. */
 static CUresult region_of_program(uint64_t base, uint64_t size, uint64_t context,
 	enum ckt_managed_state state, struct ckt_managed_region **ret_region)
 {
@@ -440,15 +439,15 @@ CUresult ckt_managed_prepare(
 }
 
 /*
- * Without the lock, whose holder may wait for the connection: until now nothing of the region was
- * looked at.
+ * Runs without the lock, because its holder may wait for the connection.  Until now, no other code
+ * used the region's contents.
  */
 const void *ckt_managed_wake(struct ckt_managed_region *r)
 {
 	int saved_errno = errno;
 	void *memory = (void *)(uintptr_t)r->base;
 	if (r->asleep) {
-		/* Of shared memory a size of zero makes a second mapping. */
+		/* For shared memory, mremap with an old size of 0 makes a second mapping. */
 		void *alias = mremap(memory, 0, r->size, MREMAP_MAYMOVE);
 		if (alias == MAP_FAILED) {
 			errno = saved_errno;
@@ -458,7 +457,7 @@ const void *ckt_managed_wake(struct ckt_managed_region *r)
 		if (atomic_fetch_add(&ckt_managed_count, 1) == 0)
 			ckt_managed_watch();
 		ckt_buffers_enter(r->base, r->size);
-		/* The next touch waits for what is sent again. */
+		/* The next fault waits for the commands that are sent again. */
 		atomic_fetch_add(&work, 1);
 		atomic_store(&r->asleep, false);
 		mprotect(memory, r->size, PROT_NONE);
@@ -569,8 +568,8 @@ void ckt_managed_forget_context(uint64_t context)
 }
 
 /*
- * ---- Variables of modules.  The driver has placed them; neighbours in their pages are not ours
- * and are never sent.
+ * ---- Variables of modules.  The driver chooses their addresses.  Other bytes of their pages are
+ * not managed memory and are never sent.
  */
 
 static CUresult span_add(struct ckt_managed_region *r, struct ckt_managed_span span)
@@ -583,7 +582,7 @@ static CUresult span_add(struct ckt_managed_region *r, struct ckt_managed_span s
 	return CUDA_SUCCESS;
 }
 
-/* The region of the chunk at the address, made where there is none. */
+/* Finds or makes the region of the chunk at the address. */
 static CUresult region_of_chunk(
 	uint64_t address, uint64_t context, uint64_t stream, struct ckt_managed_region **ret_region)
 {
@@ -591,13 +590,13 @@ static CUresult region_of_chunk(
 	CUresult result = CUDA_SUCCESS;
 	if (r && ckt_client_context_conn(r->context) != ckt_client_context_conn(context)) {
 		/*
-		 * Drivers of two servers put variables at the same addresses, and this process has
-		 * each but once.
+		 * Drivers of two servers place variables at the same addresses, but this process
+		 * has each address only once.
 		 */
 		result = CKT_CUDACOMMON_UNSUPPORTED(
 			"a managed variable at an address that another server's has");
 	} else if (r) {
-		/* What is open holds nothing of the new variable yet. */
+		/* Open chunks do not hold the new variable's bytes yet, so close them. */
 		result = hand_over(r, true);
 	} else {
 		result = region_make(address / CHUNK * CHUNK, CHUNK, context, stream, &r);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pinned memory that kernels can reach where the worker is on another host (shared.c: on this
- * one).  A pinned allocation lies at addresses that the worker has set aside in its window, so that
- * the device can have the same ones.  It is ordinary memory of the program until it is mapped: when
- * its device address is asked for, or when it shows up as the target of a fill or among the
- * parameters of a launch.  From then on there is device memory at the same address, and both are
- * kept coherent as managed memory is (managed.c); copies with it go by the device.
+ * Pinned memory that kernels can access if the worker is on another host (shared.c: on this host).
+ * An allocation is at addresses that the worker reserved in its window, so that the device can have
+ * memory at the same addresses.  It is ordinary memory of the program until it is mapped:
  *
- * Addresses come 2 MiB at a time: small allocations have a slot of that size in an arena that took
- * one call, larger ones a reservation of their own.  Where they cannot be had here or there, the
- * memory lies anywhere and cannot be mapped.
+ *	ordinary --the program asks for its device address, or fills it--> mapped
+ *	ordinary --a launch or a texture names an address in it--> mapped
+ *
+ * Then there is device memory at the same address.  Both are kept coherent as managed memory is
+ * (managed.c), and copies with it use the device's side.
+ *
+ * Addresses are given in units of 2 MiB.  A small allocation takes such a slot of an arena, which
+ * one call reserved; a larger one has its own reservation.  If the client or the worker cannot have
+ * the addresses, the memory is at any address and cannot be mapped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,17 +37,17 @@ enum { SLOTS = 64 };
 struct arena {
 	struct arena *next;
 	uint64_t base;
-	uint64_t used; /* a bit per slot */
+	uint64_t used; /* a bit per slot: 1 means taken */
 };
 
 /* An allocation that can be mapped. */
 struct pinned {
 	struct pinned *next;
-	uint64_t base, size; /* whole chunks */
+	uint64_t base, size; /* size: a multiple of CHUNK */
 	uint64_t context;
-	struct arena *arena; /* NULL: a reservation of its own */
+	struct arena *arena; /* NULL: it has its own reservation */
 	uint32_t device;
-	struct ckt_cudacommon_object *physical; /* what is mapped there, or NULL */
+	struct ckt_cudacommon_object *physical; /* the mapped device memory, or NULL */
 };
 
 _Atomic unsigned ckt_host_mappable;
@@ -58,9 +61,9 @@ static uint64_t round_up(uint64_t size, uint64_t to)
 	return (size + to - 1) / to * to;
 }
 
-/* ---- Addresses.  Precondition of everything static from here on: locked. */
+/* ---- Addresses.  Precondition of all static functions from here on: locked. */
 
-/* 0 where the worker has none left. */
+/* Returns 0 if the worker has no addresses left. */
 static uint64_t reserve(uint32_t device, uint64_t size)
 {
 	struct ckt_reply reply;
@@ -109,8 +112,8 @@ static void give_addresses(const struct pinned *p)
 static struct pinned *alloc_mappable(struct ckt_context *context, uint64_t size)
 {
 	/*
-	 * Kernels of every server should find it, and one address has room for one device's memory:
-	 * copies have the bytes.
+	 * With several servers, kernels of each would need the memory, but an address holds memory
+	 * of one device only.  So copies transfer the bytes.
 	 */
 	if (ckt_conn_count > 1)
 		return NULL;
@@ -126,14 +129,14 @@ static struct pinned *alloc_mappable(struct ckt_context *context, uint64_t size)
 		free(p);
 		return NULL;
 	}
-	/* Shared, so that the same pages can be mapped a second time. */
+	/* MAP_SHARED, so that the same pages can be mapped a second time. */
 	void *wanted = (void *)(uintptr_t)p->base;
 	void *place = mmap(wanted, p->size, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (place != wanted) {
 		if (place != MAP_FAILED)
 			munmap(place, p->size);
-		/* A slot that is taken in this process stays taken. */
+		/* A slot whose addresses this process uses stays marked as taken. */
 		if (!p->arena)
 			give_addresses(p);
 		free(p);
@@ -177,7 +180,7 @@ CUresult ckt_client_host_alloc(
 	return CUDA_SUCCESS;
 }
 
-/* Takes the device's side away, as far as it came to be. */
+/* Releases the device memory.  mapped: it has been mapped. */
 static void unmap_device(struct pinned *p, bool mapped)
 {
 	if (mapped)
@@ -193,7 +196,7 @@ CUresult ckt_client_host_free(const struct ckt_client_range *range)
 	CUresult result = CUDA_SUCCESS;
 	struct pinned **place, *p;
 	ckt_client_copy_settle((void *)(uintptr_t)range->base, range->size);
-	/* Kernels may still be at it. */
+	/* Kernels may still use it. */
 	if (range->mapped) {
 		uint64_t saved = ckt_call_context;
 		ckt_client_context_use(range->context);
@@ -259,7 +262,7 @@ static CUresult map(struct pinned *p)
 	CUresult result = map_device(p);
 	if (result)
 		return result;
-	/* Of shared memory a size of zero makes a second mapping. */
+	/* For shared memory, mremap with an old size of 0 makes a second mapping. */
 	int saved_errno = errno;
 	void *alias = mremap(memory, 0, p->size, MREMAP_MAYMOVE);
 	errno = saved_errno;
@@ -267,7 +270,7 @@ static CUresult map(struct pinned *p)
 		unmap_device(p, true);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* Copies that began before write to the memory itself, which is open until they have. */
+	/* Earlier copies write to the memory itself, so it stays open until they are done. */
 	ckt_client_copy_settle(memory, p->size);
 	result = ckt_managed_adopt(p->base, p->size, alias, p->context);
 	if (result) {
@@ -282,7 +285,7 @@ static CUresult map(struct pinned *p)
 
 CUresult ckt_client_host_map(uint64_t address)
 {
-	CUresult result = CKT_INTERNAL_NOT_SUPPORTED; /* host.c names it */
+	CUresult result = CKT_INTERNAL_NOT_SUPPORTED; /* host.c logs it */
 	struct ckt_client_range range;
 	if (ckt_range_find(address, &range) && range.mapped)
 		return CUDA_SUCCESS;
@@ -317,8 +320,8 @@ bool ckt_client_host_open(uint64_t address, uint64_t size, bool write)
 	if (!ckt_range_find(address, &range) || !range.mapped || range.shared)
 		return false;
 	/*
-	 * The fault of a touch does the work; exchanging a value for itself is a write that loses
-	 * no other.
+	 * Access each chunk, so that the fault handler opens it.  An atomic exchange of a value for
+	 * itself writes without losing another thread's write.
 	 */
 	for (uint64_t at = address; at < address + size; at = (at / CHUNK + 1) * CHUNK) {
 		uint8_t *byte = (uint8_t *)(uintptr_t)at;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies.  To the device: the bytes are read at call time and travel in batched calls.  To the
- * host: every piece is a call whose reply brings the bytes; a synchronous copy waits for its last
- * piece, an asynchronous one to pinned memory goes on in the background, and the worker sends its
- * pieces before the answer of any call that tells the program the copy is done.
+ * Copies.  To the device: the bytes are read at call time and sent in batched calls.  To the host:
+ * each piece is a call whose reply holds the bytes.  A synchronous copy waits for its last piece.
+ * An asynchronous copy to pinned memory continues in the background.  The worker sends its pieces
+ * before the reply to any call that tells the program that the copy is done.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,19 +23,19 @@
 #include "client/cuda/stream/stream.h"
 #include "cudacommon/capture.h"
 
-enum { WINDOW = 16 }; /* pieces of one copy under way at once */
+enum { WINDOW = 16 }; /* pieces of one copy that await their replies at once */
 #define BY_MESSAGE_MAX ((uint64_t)64 << 10)
 
-/* A copy to the host under way. */
+/* A copy to the host that is not complete. */
 struct to_host {
 	struct to_host *next, *prev;
 	struct ckt_conn *conn;
 	uint64_t begin, end; /* the host memory it writes */
 	_Atomic uint32_t outstanding;
 	_Atomic CUresult error;
-	uint64_t exec; /* of a graph's copy; 0 for others */
+	uint64_t exec; /* of a graph's copy: the executable graph; else 0 */
 	uint64_t last; /* the number of the latest piece's call */
-	/* every piece has been sent: whoever takes the last reply of a detached copy frees it */
+	/* every piece has been sent: the last reply of a detached copy frees it */
 	bool issued;
 	bool detached;
 };
@@ -201,8 +201,8 @@ static CUresult send_piece(struct to_host *copy, const struct piece *what, uint6
 }
 
 /*
- * The rows are packed straight into the queue, at p behind the fixed part, which ends with their
- * length.
+ * Packs the rows directly into the ring at p, behind the fixed part of the arguments.  That part
+ * ends with the length of the rows.
  */
 static CUresult queue_rows(struct ckt_call *call, uint8_t *p, const struct ckt_copy2d *c,
 	uint64_t first, uint64_t rows)
@@ -216,10 +216,7 @@ static CUresult queue_rows(struct ckt_call *call, uint8_t *p, const struct ckt_c
 	return ckt_call_queue(call);
 }
 
-/*
- * Rows of width bytes; a flat copy is cut into rows by the caller of this function's caller: width
- * is at most CKT_DATA_MAX.
- */
+/* Copies rows of c->width bytes, which is at most CKT_DATA_MAX: issue_rows cuts wider rows. */
 static CUresult issue_to_host(struct to_host *copy, const struct ckt_copy2d *c, uint64_t stream)
 {
 	uint64_t rows_at_once = c->width ? CKT_DATA_MAX / c->width : 1;
@@ -240,7 +237,7 @@ static CUresult issue_to_host(struct to_host *copy, const struct ckt_copy2d *c, 
 	return result;
 }
 
-/* A wide row goes in pieces of CKT_DATA_MAX, narrow rows several at once. */
+/* Sends a wide row in pieces of CKT_DATA_MAX, and narrow rows several at once. */
 static CUresult issue_rows(const struct ckt_copy2d *c, uint64_t stream,
 	CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream), void *data)
 {
@@ -266,7 +263,7 @@ static CUresult issue_to_host_adapter(void *data, const struct ckt_copy2d *c, ui
 	return issue_to_host(data, c, stream);
 }
 
-/* Slice by slice, where there are any. */
+/* Copies slice by slice; depth 0 counts as one slice. */
 static CUresult issue_slices(const struct ckt_copy2d *c, uint64_t stream, bool to_host,
 	CUresult (*issue)(void *data, const struct ckt_copy2d *c, uint64_t stream), void *data)
 {
@@ -285,11 +282,11 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 	uint64_t extent = (c->height - 1) * c->dst_pitch + c->width +
 		(c->depth ? c->depth - 1 : 0) * c->memory_slice;
 	/*
-	 * A graph's copy may lead to memory that was mapped since: it must stay open until the
-	 * bytes are there.
+	 * The memory of a graph's copy may have been mapped since its capture.  Then it must stay
+	 * open until the bytes arrive.
 	 */
 	bool opened = exec && ckt_client_host_open(c->dst, extent, true);
-	/* Of shared memory kernels that come behind are to find the bytes. */
+	/* A copy to shared memory is not in the background: later kernels must find the bytes. */
 	bool background = (exec && !opened) ||
 		(c->async && !opened && ckt_range_is_pinned((void *)(uintptr_t)c->dst, extent) &&
 			!ckt_range_is_shared(c->dst, extent));
@@ -338,7 +335,8 @@ CUresult ckt_client_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64
 /* ---- When a copy returns */
 
 /*
- * The program asked for it (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), or can see it happen: shared memory.
+ * Whether copies with this memory must be synchronous: the program asked for it
+ * (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), or it can observe the copy in shared memory.
  */
 static bool is_sync(uint64_t address)
 {
@@ -347,8 +345,8 @@ static bool is_sync(uint64_t address)
 }
 
 /*
- * Pinned memory that the device has as well may be written as soon as a copy from it has returned,
- * and that goes another way.
+ * The program may write mapped memory as soon as a copy from it returns.  That write reaches the
+ * device on another path.
  */
 static bool is_mapped(uint64_t address)
 {
@@ -357,8 +355,8 @@ static bool is_mapped(uint64_t address)
 }
 
 /*
- * What the host gave is on the device when the call returns, also for work that does not wait for
- * the copy's stream; where all there is waits for it, nobody can tell.
+ * Whether work may exist that does not wait for this copy from the host.  CUDA promises that the
+ * bytes are on the device when the call returns; work that waits for the copy's stream cannot tell.
  */
 static bool is_seen_at_once(const struct ckt_copy2d *c, uint64_t stream)
 {
@@ -366,7 +364,10 @@ static bool is_seen_at_once(const struct ckt_copy2d *c, uint64_t stream)
 		(stream > ckt_handle_id(CU_STREAM_LEGACY) || ckt_stream_beside);
 }
 
-/* A copy that blocks has to be where that makes a difference; others are left to go on. */
+/*
+ * Waits for a synchronous copy if the program could tell the difference.  Other copies may
+ * continue.
+ */
 static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t stream)
 {
 	if (result || c->async)
@@ -446,7 +447,7 @@ CUresult ckt_client_copy_send(uint64_t dst, const void *data, uint64_t size, uin
 
 static CUresult copy_to_device(const struct ckt_copy2d *c, uint64_t stream)
 {
-	/* The source may be the target of a copy that has not arrived yet. */
+	/* A copy in the background may still write the source. */
 	ckt_client_copy_settle(
 		(void *)(uintptr_t)c->src, (c->height - 1) * c->src_pitch + c->width);
 	return issue_rows(c, stream, issue_to_device, NULL);
@@ -468,7 +469,9 @@ static CUresult copy_host_to_host(const struct ckt_copy2d *c, uint64_t stream)
 	return CUDA_SUCCESS;
 }
 
-/* Precondition: entered.  Pointers are what is captured: the bytes are those of the launch. */
+/*
+ * Precondition: ckt_capture_enter succeeded.  Captures pointers: the bytes are read at the launch.
+ */
 static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_copy2d *c)
 {
 	struct ckt_node *node;
@@ -493,8 +496,8 @@ static CUresult capture(struct ckt_capture_stream *capturing, const struct ckt_c
 }
 
 /*
- * Unified addressing: pinned memory is as good as device memory where a device's address is asked
- * for; the bytes go the host's way.
+ * With unified addressing, CUDA accepts pinned memory where it expects a device address.  The copy
+ * then uses the host's path.
  */
 bool ckt_client_copy_side_is_right(
 	const char *what, uint64_t address, bool *device, uint64_t extent)
@@ -520,9 +523,9 @@ static CUresult copy_on_device(const struct ckt_copy2d *c, uint64_t stream)
 }
 
 /*
- * The GPU writes shared memory itself; but what the program waits for anyway is faster inside an
- * answer, while it is small.  Not so the other way: a message would hold what is there before the
- * stream has come to the copy.
+ * The GPU can write shared memory itself.  But the program waits for a synchronous copy anyway, and
+ * a small one is faster inside a reply.  Copies from shared memory cannot use a message: it would
+ * hold the source as it was before the stream reached the copy.
  */
 static void prefer_message(struct ckt_copy2d *c)
 {
@@ -562,7 +565,7 @@ CUresult ckt_client_copy_2d(const struct ckt_copy2d *asked)
 		return result;
 	if (capturing)
 		return ckt_graph_leave(capture(capturing, c));
-	/* A copy that blocks is not for a thread that captures. */
+	/* A thread that captures must not make a synchronous copy. */
 	if (!c->async && (result = ckt_capture_unsafe()))
 		return result;
 	prefer_message(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What memory the program has: every allocation, module global and pinned buffer, sorted by
- * address.  Pointer questions, frees and the checks before a batched copy are answered from here.
+ * The table of the program's memory, sorted by address: allocations, module globals and pinned
+ * buffers.  Queries of pointers, frees and the checks before a batched copy use it.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 #include "client/cuda/context/route.h"
 
 /*
- * One table for each server.  Addresses differ between them, but for what drivers place by
- * themselves: variables of modules may lie at the same address at two servers, and then the address
- * means that of the server where the thread's calls go.
+ * One table for each server.  Addresses of two servers differ, except those that drivers choose:
+ * module variables of two servers may be at one address.  Then the address means the one on the
+ * server that the thread's calls go to.
  */
 struct table {
 	struct ckt_client_range *ranges;
@@ -25,8 +25,8 @@ struct table {
 };
 
 /*
- * Entries that are free before an allocation is asked for: as many threads may be between that and
- * entering it.
+ * Free entries that ckt_range_room ensures: so many threads can be between ckt_range_room and
+ * ckt_range_add at once.
  */
 enum { SLACK = 256 };
 
@@ -41,7 +41,7 @@ CKT_IN_CHILD(forked);
 static struct table tables[CKT_SERVERS_MAX];
 static uint64_t next_buffer_id = 1;
 
-/* Index of the first range whose base is above the address.  Precondition: lock held. */
+/* The index of the first range whose base is above the address.  Precondition: lock held. */
 static size_t upper(const struct table *table, uint64_t address)
 {
 	return CKT_SORTED_UPPER(table->ranges, table->count, base, address);
@@ -57,7 +57,7 @@ static struct ckt_client_range *holder(const struct table *table, uint64_t addre
 }
 
 /*
- * The table to look in: the current server's, unless another has the address and it has not.
+ * The table to search: the current server's, or another's if only that one has the address.
  * Precondition: lock held.
  */
 static struct table *table_of(uint64_t address)
@@ -108,8 +108,8 @@ void ckt_range_add(const struct ckt_client_range *range)
 	struct table *table =
 		&tables[ckt_conn_count > 1 ? ckt_client_context_node(range->context) : 0];
 	/*
-	 * The room was looked for; more threads than the slack without memory all at once are not
-	 * to be had.
+	 * ckt_range_room made room, so this fails only if more than SLACK threads get here at once
+	 * and no memory is left.
 	 */
 	if (table->count == table->capacity && !has_room(table)) {
 		pthread_rwlock_unlock(&lock);
@@ -218,7 +218,7 @@ bool ckt_range_is_device(uint64_t address, uint64_t size)
 				range->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
 		if (!good || size <= range->size - offset)
 			break;
-		/* Only what the program mapped itself goes on behind its end. */
+		/* Only the program's own mappings continue in the next range. */
 		good = range->kind == CKT_RANGE_MAPPED && at < table->count &&
 			ranges[at].base == range->base + range->size &&
 			ranges[at].kind == CKT_RANGE_MAPPED;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the program only registered, where kernels are to reach it.  It lies where it lies,
- * an address that the device cannot have, so
- * CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0; who asks for the device's
- * address gets that of a twin: pinned memory of ours (mapped.c, shared.c).  Both are kept coherent
- * at synchronisation points, by what either side changed since the last one:
+ * Memory that the program registered, if kernels access it.  Its address is the program's choice,
+ * and the device cannot have memory there, so
+ * CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0.  A program that asks for the
+ * device's address gets that of a twin: pinned memory of ours (mapped.c, shared.c).  A shadow holds
+ * the contents that both last had in common.  Synchronisation points exchange what either side
+ * changed:
  *
- *	the program's memory --differs from the shadow: before the GPU works--> shadow, twin
- *	the twin             --differs from the shadow: after a wait----------> shadow, the program's memory
+ *	before the GPU works: program's memory --bytes unlike the shadow--> shadow, twin
+ *	after a wait: twin --bytes unlike the shadow--> shadow, program's memory
  *
- * No page is protected: unlike our own allocations these pages hold other things of the program,
- * which system calls may write to.  So both ways look at all of it, every time; memory that nobody
- * asked the address of costs nothing.
+ * No page is protected.  Unlike our own allocations, these pages also hold other data of the
+ * program, which system calls may write.  So both directions compare all of the memory each time.
+ * Memory whose device address is never asked for costs nothing.
  *
- * While the GPU may be writing, bytes that the program did not change are not sent: the shadow
- * knows them one by one.
+ * While the GPU may be writing, only bytes that the program changed are sent.  The shadow tells
+ * them apart.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +34,19 @@
 
 enum { BLOCK = 4096 };
 /*
- * More pieces than that are not worth their messages: then the GPU is waited for, and what lies
- * between goes along.
+ * If the changes are in more pieces, the messages cost more than a wait: the GPU is waited for, and
+ * unchanged bytes between changes are sent too.
  */
 enum { PIECES_MAX = 1024 };
 
 struct twin {
 	struct twin *next;
-	uint8_t *memory;     /* the program's */
-	uint8_t *shadow;     /* what both had in common last */
-	uint64_t base, size; /* on the device */
+	uint8_t *memory;     /* the program's memory */
+	uint8_t *shadow;     /* the contents that both last had in common */
+	uint64_t base, size; /* base: on the device */
 	uint64_t context;
-	bool behind;    /* the GPU may have written to it since */
-	bool elsewhere; /* and from another context */
+	bool behind;    /* the GPU may have written to it since the last exchange */
+	bool elsewhere; /* work of another context may have written to it */
 };
 
 _Atomic unsigned ckt_registered_count;
@@ -54,8 +55,8 @@ static CKT_LOCK(lock);
 static struct twin *twins;
 
 /*
- * The first stretch at or behind *at in which a and b differ; those that are at most `gap` bytes
- * apart count as one.
+ * Finds the first run at or after *at in which a and b differ.  Runs at most `gap` bytes apart
+ * count as one.
  */
 static bool next_change(const uint8_t *a, const uint8_t *b, uint64_t size, uint64_t gap,
 	uint64_t *at, uint64_t *ret_end)
@@ -89,7 +90,7 @@ static struct twin *find(uint64_t address, uint64_t size)
 }
 
 /*
- * ---- Between the shadow and the twin.  Precondition of everything static from here on: locked,
+ * ---- Between the shadow and the twin.  All static functions from here on: locked, and
  * ckt_call_context is the twin's.
  */
 
@@ -102,7 +103,7 @@ static CUresult give(const struct twin *t, uint64_t begin, uint64_t end, uint64_
 	return CUDA_SUCCESS;
 }
 
-/* What the GPU changed of [at, at + size), of which it has these bytes now. */
+/* Takes over what the GPU changed in [at, at + size); bytes: the twin's contents there. */
 static void take(struct twin *t, uint64_t at, const uint8_t *bytes, uint64_t size)
 {
 	for (uint64_t i = 0, end; next_change(bytes, t->shadow + at, size, 0, &i, &end); i = end) {
@@ -136,7 +137,7 @@ static CUresult fetch(struct twin *t, uint64_t stream)
 	return result;
 }
 
-/* Whether what the program changed is in more pieces than are worth sending as they are. */
+/* Whether the program's changes are in more than PIECES_MAX pieces. */
 static bool is_scattered(const struct twin *t)
 {
 	unsigned count = 0;
@@ -159,7 +160,7 @@ static CUresult push_one(struct twin *t)
 		result = give(t, at, end, stream);
 		sent = true;
 	}
-	/* What comes next is on streams that do not wait for this one. */
+	/* The next work is on streams that do not wait for this one. */
 	if (!result && sent && !ckt_range_is_shared(t->base, 1))
 		result = CKT_WAITED(
 			stream_synchronize, STREAM_SYNCHRONIZE, 0, NULL, .stream = stream);
@@ -168,7 +169,10 @@ static CUresult push_one(struct twin *t)
 
 /* ---- At synchronisation points */
 
-/* Unlocked meanwhile: what the GPU does may be a host function that wants the lock, too. */
+/*
+ * Waits for the GPU.  Unlocked meanwhile, because its work may include a host function that takes
+ * the lock.
+ */
 static CUresult catch_up(uint64_t context)
 {
 	pthread_mutex_unlock(&lock);
@@ -237,7 +241,7 @@ bool ckt_registered_side(uint64_t *address, uint64_t size)
 	return t != NULL;
 }
 
-/* ---- Coming and going */
+/* ---- Making and releasing twins */
 
 static void release(struct twin *t)
 {
@@ -262,7 +266,8 @@ static CUresult make(const struct ckt_client_range *range, struct twin **ret_twi
 	if (!result) {
 		t->base = (uint64_t)(uintptr_t)twin;
 		/*
-		 * It is ours alone until it is mapped; then the device's side is all that counts.
+		 * Nothing else uses the twin until it is mapped; then only the device's side
+		 * counts.
 		 */
 		ckt_client_copy_settle(t->memory, t->size);
 		memcpy(t->shadow, t->memory, t->size);
@@ -331,7 +336,7 @@ static bool has_context(const struct twin *t, uint64_t context)
 CUresult ckt_registered_forget(const struct ckt_client_range *range)
 {
 	uint64_t saved = ckt_call_context, twin = range->base;
-	/* Nobody asked for its device address. */
+	/* The program never asked for its device address. */
 	if (!ckt_registered_side(&twin, range->size))
 		return CUDA_SUCCESS;
 	ckt_client_context_use(range->context);

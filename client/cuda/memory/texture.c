@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texture and surface objects.  Their handles are the driver's, because kernels get them as numbers
- * among their parameters; so making one waits for its answer, and what was asked for is kept here
- * under (context, handle).
+ * in their parameters.  So creating one waits for the reply.  The descriptions are kept here under
+ * (context, handle).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void drop_object(uint64_t id)
 		ckt_cudacommon_object_remove(object);
 }
 
-/* The object of the current context, copied. */
+/* Copies the object of the current context. */
 static CUresult look_up(uint64_t handle, bool surface, const void *out, struct entry *ret_entry)
 {
 	struct ckt_context *context;
@@ -92,7 +92,7 @@ static void enter_table(struct entry *entry)
 	pthread_mutex_lock(&entries_lock);
 	struct entry **place = place_of(entry->handle, entry->context, entry->surface);
 	struct entry *old = *place;
-	/* A handle that another session's end brought back: ours is the newer. */
+	/* An earlier object had the same handle from the driver; the new object replaces it. */
 	if (old)
 		*place = old->next;
 	entry->next = buckets[(entry->handle ^ entry->handle >> 20) % BUCKETS];
@@ -109,7 +109,7 @@ static void drop_entry(struct entry *entry)
 	free(entry);
 }
 
-/* Taken out; the caller says so to the worker and frees it. */
+/* Removes the entry; the caller destroys the object at the worker and frees the entry. */
 static CUresult take(uint64_t handle, bool surface, struct entry **ret_entry)
 {
 	struct ckt_context *context;
@@ -141,7 +141,7 @@ void ckt_client_texture_forget_context(uint64_t context)
 	pthread_mutex_unlock(&entries_lock);
 }
 
-/* ---- Resources as they travel */
+/* ---- Resources in calls */
 
 static CUresult read_resource(const CUDA_RESOURCE_DESC *desc, struct ckt_texture_create_args *args)
 {
@@ -171,7 +171,7 @@ static CUresult read_resource(const CUDA_RESOURCE_DESC *desc, struct ckt_texture
 		args->format = desc->res.linear.format;
 		args->channels = desc->res.linear.numChannels;
 		args->width = desc->res.linear.sizeInBytes;
-		/* Pinned memory can be read by the device only where it is mapped. */
+		/* The device can read pinned memory only if it is mapped. */
 		return ckt_client_host_map_params(&args->address, sizeof args->address);
 	case CU_RESOURCE_TYPE_PITCH2D:
 		args->address = desc->res.pitch2D.devPtr;
@@ -276,7 +276,7 @@ CKT_EXPORT CUresult cuTexObjectGetResourceViewDesc(
 {
 	struct entry entry;
 	CUresult result = look_up(texture, false, ret_view, &entry);
-	/* Without a view that of zeros, as an H200's driver tells. */
+	/* Without a view, the result is all zeros (measured on an H200). */
 	if (!result)
 		*ret_view = entry.view;
 	return result;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual memory management: addresses, physical memory and mappings that the program handles
- * itself.  Reserving, creating, mapping and giving access wait for their answer; taking away is
- * checked here, sent and forgotten.
+ * Virtual memory management: addresses, physical memory and mappings that the program manages
+ * itself.  Reserving, creating, mapping and setting access wait for the reply.  Releasing them is
+ * checked here and batched.
  *
- * A handle of physical memory counts the program's references; the worker is told to release it
- * when none is left and nothing maps it. Every mapping is a range (range.c) whose owner is the
- * physical memory's id and whose flags are the device's access.
+ * A handle of physical memory counts the program's references.  When none is left and nothing maps
+ * the memory, the worker is told to release it.  Every mapping is a range (range.c): its owner is
+ * the physical memory's id, and its flags are the device's access.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +29,13 @@ struct ckt_physical {
 	struct ckt_cudacommon_object object;
 	uint64_t size;
 	CUmemAllocationProp prop;
-	unsigned handles, mappings; /* vmm_lock */
+	unsigned handles, mappings; /* protected by vmm_lock */
 };
 
 struct reservation {
 	struct reservation *next;
 	uint64_t address, size;
-	struct ckt_conn *conn; /* whose server has it set aside */
+	struct ckt_conn *conn; /* the connection to the server that reserved it */
 };
 
 static CKT_LOCK(vmm_lock);
@@ -178,7 +178,7 @@ CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	physical->size = size;
 	physical->prop = *prop;
-	/* Compression is a wish that a device may decline. */
+	/* A device may decline to compress. */
 	if (!can_compress(prop->location.id))
 		physical->prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
 	physical->handles = 1;
@@ -190,7 +190,7 @@ CKT_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t siz
 	uint32_t device = ckt_call_device((unsigned)prop->location.id);
 	CKT_ROUTE_DEVICE(prop->location.id);
 	result = create(physical, device);
-	/* What was freed on a stream is there once the stream is. */
+	/* Memory that was freed on a stream is available once the stream is done. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_pool_may_settle() && !cuCtxSynchronize())
 		result = create(physical, device);
 	if (result)
@@ -267,8 +267,8 @@ CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 /* ---- For other processes */
 
 /*
- * The file is no memory, as that may be on another machine: it tells where the memory is, to this
- * user's programs with a session there.
+ * The file holds no memory, because the memory may be on another machine.  It names the memory, for
+ * programs of this user with a session on that machine.
  */
 CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAllocationHandle handle,
 	CUmemAllocationHandleType type, unsigned long long flags)
@@ -319,7 +319,7 @@ static CUresult import(
 		fresh->object.context = ckt_handle_primary((unsigned)fresh->prop.location.id);
 		*ret = fresh;
 	} else {
-		/* The session's own: one more reference. */
+		/* The memory is the session's own: this adds a reference. */
 		*ret = ckt_cudacommon_object_find(res.id, CKT_KIND_PHYSICAL);
 		result = *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
@@ -373,7 +373,7 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 		result =
 			ckt_call_unsupported("memory of one server at addresses of another", &once);
 	} else if (can && (offset || size != physical->size)) {
-		/* as an H200 answers: all of it or nothing */
+		/* only the whole memory can be mapped (measured on an H200) */
 		result = CKT_AS_CUDA_NOT_SUPPORTED;
 	} else if (can && !(result = ckt_range_room())) {
 		result = CKT_WAITED(mem_map, MEM_MAP, CKT_CALL_F_NUMBERED, NULL, .address = address,
@@ -393,7 +393,7 @@ CKT_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 	return result;
 }
 
-/* Whether the range is made up of whole mappings. */
+/* Whether the range consists of whole mappings. */
 static bool whole(uint64_t address, uint64_t size)
 {
 	struct ckt_client_range range;
@@ -426,7 +426,7 @@ CKT_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size)
 		}
 	} else if (size && address + size > address && reserved(address, 1) &&
 		!ckt_range_overlaps(address, size)) {
-		result = CUDA_SUCCESS; /* nothing is mapped there, wherever it ends */
+		result = CUDA_SUCCESS; /* nothing is mapped; the range may exceed the reservation */
 	}
 	pthread_mutex_unlock(&vmm_lock);
 	return result;
@@ -453,7 +453,7 @@ static CUresult check_access(const CUmemAccessDesc *desc, CUdevice own)
 	return can ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Of mappings side by side, all of one device's memory. */
+/* Sets the access to adjacent mappings, all of one device's memory. */
 static CUresult set_run(uint64_t address, uint64_t size, CUdevice own, const CUmemAccessDesc *desc)
 {
 	CUresult result = check_access(desc, own);
@@ -475,7 +475,7 @@ static CUresult set_run(uint64_t address, uint64_t size, CUdevice own, const CUm
 	return result;
 }
 
-/* Precondition: vmm_lock held, the range is made up of whole mappings. */
+/* Precondition: vmm_lock held, and the range consists of whole mappings. */
 static CUresult set_access(uint64_t address, uint64_t size, const CUmemAccessDesc *desc)
 {
 	CUresult result = CUDA_SUCCESS;
