@@ -84,7 +84,8 @@ static bool is_left(struct ckt_server *server, const char *name)
 	if (length != CKT_SESSION_ID_SIZE ||
 		(strcmp(name + length, SUFFIX) != 0 && strcmp(name + length, FRESH) != 0))
 		return false;
-	snprintf(id, sizeof id, "%s", name);
+	memcpy(id, name, CKT_SESSION_ID_SIZE);
+	id[CKT_SESSION_ID_SIZE] = '\0';
 	return strcmp(name + length, FRESH) == 0 || !ckt_session_find(server, id);
 }
 

@@ -84,7 +84,7 @@ void ckt_session_audit_share(const struct ckt_session *session, const struct ckt
 {
 	struct ckt_identity source = owner_of(session), other = owner_of(stranger);
 	char owner[CKT_AUDIT_OWNER_TEXT], others[CKT_AUDIT_OWNER_TEXT],
-		reason[CKT_AUDIT_SOURCE_TEXT];
+		reason[CKT_AUDIT_OWNER_TEXT + 80]; /* an owner's name and the sentence around it */
 	ckt_audit_source_owner(session->server, &source, owner);
 	ckt_audit_source_owner(session->server, &other, others);
 	snprintf(reason, sizeof reason,
