@@ -216,7 +216,7 @@ static void read_files(size_t size, uint8_t fails, uint8_t which)
 		ckt_image_write(which & 4 ? -1 : place, &image, message, sizeof message);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
-	if (!ckt_image_read_open(fds, which >> 3 & 3, &image, message, sizeof message)) {
+	if (!ckt_image_read_open(fds, (which >> 3 & 3) % 3, &image, message, sizeof message)) {
 		ckt_image_write_open(fds[which >> 5 & 1], &image, message, sizeof message);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
