@@ -214,6 +214,7 @@ static int allow_directory(struct ckt_landlock *landlock, const char *file, unsi
 	return result;
 }
 
+/* A report names functions, which the sanitizer reads in the program's own file. */
 static int allow_reports(struct ckt_landlock *landlock)
 {
 	int result = 0;
@@ -223,6 +224,8 @@ static int allow_reports(struct ckt_landlock *landlock)
 		char prefix[PATH_MAX];
 		if (path && sscanf(path, "log_path=%4000[^: ]", prefix) == 1)
 			result = allow_directory(landlock, prefix, OWN);
+		if (path && !result)
+			result = ckt_landlock_allow(landlock, "/proc/self/exe", READ);
 	}
 	return result;
 }
