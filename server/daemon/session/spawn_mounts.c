@@ -163,15 +163,14 @@ static int make_shm(const struct ckt_spawn_mounts *mounts)
 	return -EEXIST;
 }
 
-int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_identity *owner, const struct ckt_worker_user *user)
+/* name: of the directory of /dev/shm, behind the user's id. */
+static int init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server, const char *name,
+	const struct ckt_worker_user *user)
 {
-	char name[CKT_IDENTITY_FILE_NAME];
 	*mounts = (struct ckt_spawn_mounts){
 		.wanted = server->mounts, .uid = user->uid, .gid = user->gid};
 	if (!mounts->wanted)
 		return 0;
-	ckt_identity_file_name(owner, name);
 	snprintf(mounts->shm, sizeof mounts->shm, CKT_SPAWN_SHM_PREFIX "%u-%s", mounts->uid, name);
 	find_areas(mounts, server->socket_path);
 	keep_directory_of(mounts, server->worker_path);
@@ -184,6 +183,14 @@ int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_serv
 	}
 	keep_environment(mounts);
 	return make_shm(mounts);
+}
+
+int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
+	const struct ckt_identity *owner, const struct ckt_worker_user *user)
+{
+	char name[CKT_IDENTITY_FILE_NAME];
+	ckt_identity_file_name(owner, name);
+	return init(mounts, server, name, user);
 }
 
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts)
@@ -246,22 +253,23 @@ int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
 
 void ckt_spawn_mounts_probe(struct ckt_server *server)
 {
-	const struct ckt_identity nobody = {.kind = CKT_IDENTITY_NONE};
 	struct ckt_spawn_mounts mounts;
+	char name[32];
 	int status = -1;
 	/* Without a cage, too, an id that had another owner must find none of that owner's files. */
 	server->mounts =
 		server->user.change && (ckt_spawn_cage_is_on(server) || server->options.uid_range);
 	if (!server->mounts)
 		return;
-	int result = ckt_spawn_mounts_init(&mounts, server, &nobody, &server->user);
+	/* No other name: another server's workers of the same id may be using their directory. */
+	snprintf(name, sizeof name, "probe-%d", getpid());
+	int result = init(&mounts, server, name, &server->user);
 	pid_t pid = result ? -1 : fork();
 	if (pid == 0)
 		_exit(ckt_spawn_mounts_enter(&mounts) != 0);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	/* The id has no owner yet.  A directory with something in it is an earlier server's. */
-	if (server->options.uid_range)
+	if (!result)
 		rmdir(mounts.shm);
 	ckt_spawn_mounts_fini(&mounts);
 	server->mounts = pid > 0 && status == 0;
