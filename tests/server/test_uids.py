@@ -130,6 +130,16 @@ for name in ("fd", "root"):
             self.go_on(process)
         self.wait(lambda: self.records(server) == [])
 
+    def test_directory_of_another_server(self):
+        """A server that starts leaves the /dev/shm of another server's workers alone, an empty one as well."""
+        shm = "/dev/shm/cricket-%d-anonymous" % FIRST
+        os.mkdir(shm, 0o700)
+        self.addCleanup(lambda: os.path.isdir(shm) and os.rmdir(shm))
+        os.chown(shm, FIRST, FIRST)
+        self.ranged()
+        self.assertTrue(os.path.isdir(shm))
+        self.assertEqual(glob.glob("/dev/shm/cricket-%d-probe-*" % FIRST), [], "the server's own attempt")
+
     def test_saved_and_restored(self):
         """Saving, stopping and restoring as the owner, over TCP, gives the owner's id again; so does a program that shares memory."""
         server = self.ranged()
