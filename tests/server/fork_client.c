@@ -19,20 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loaded.h"
+
 enum { CHILD_SECONDS = 20, TEXT = 512 };
 
 static bool runtime;
-static void *library;
-
-static void *function(const char *name)
-{
-	void *found = dlsym(library, name);
-	if (!found) {
-		printf("no %s\n", name);
-		exit(2);
-	}
-	return found;
-}
 
 #define CALL(name, ...) ((int)((__typeof__(&name))function(#name))(__VA_ARGS__))
 

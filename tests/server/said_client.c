@@ -14,21 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaded.h"
+
 enum { THREADS = 6, ROUNDS = 20, TABLES = 40 };
 
-static void *library;
 static CUcontext context;
 static int tables_only, wrong;
-
-static void *function(const char *name)
-{
-	void *found = dlsym(library, name);
-	if (!found) {
-		printf("no %s\n", name);
-		exit(2);
-	}
-	return found;
-}
 
 #define CALL(name, ...) (((__typeof__(&name))function(#name))(__VA_ARGS__))
 

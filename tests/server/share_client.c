@@ -13,17 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *library;
-
-static void *function(const char *name)
-{
-	void *found = dlsym(library, name);
-	if (!found) {
-		printf("no %s\n", name);
-		exit(2);
-	}
-	return found;
-}
+#include "loaded.h"
 
 /* name is CUDA's macro, so its versions are resolved. */
 #define TEXT_OF(name) #name

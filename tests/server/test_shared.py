@@ -33,7 +33,6 @@ def abstract_sockets(pid):
 class Shared(Whole):
     def setUp(self):
         super().setUp()
-        self.tokens = os.path.join(self.dir, "tokens")
         self.shown = {name: self.token(name) for name in ("alice", "bob")}
         self.givers = []
 
@@ -43,13 +42,6 @@ class Shared(Whole):
             giver.wait()
             giver.stdin.close()
         super().tearDown()
-
-    def token(self, name):
-        made = json.loads(runner.cricketctl(self.tree, "--json", "token", "add", name, "--tokens", self.tokens))
-        path = os.path.join(self.dir, name + ".token")
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
-            f.write(made["token"] + "\n")
-        return path
 
     def owned(self, name="server"):
         return self.server(name, "--tokens", self.tokens, "--audit", os.path.join(self.dir, "audit"))

@@ -37,15 +37,7 @@ class Ranged(Whole):
         if os.geteuid() != 0:
             self.skipTest("needs root, to have workers of several users")
         super().setUp()
-        self.tokens = os.path.join(self.dir, "tokens")
         self.shown = {name: self.token(name) for name in ("alice", "bob", "carol")}
-
-    def token(self, name):
-        made = json.loads(runner.cricketctl(self.tree, "--json", "token", "add", name, "--tokens", self.tokens))
-        path = os.path.join(self.dir, name + ".token")
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
-            f.write(made["token"] + "\n")
-        return path
 
     def ranged(self, count=10):
         server = self.server("server", "--uid-range", "%d-%d" % (FIRST, FIRST + count - 1), "--tokens", self.tokens, "--log-level", "debug")

@@ -22,6 +22,7 @@ class Whole(unittest.TestCase):
         os.chmod(self.dir, 0o755)
         root = runner.stage(os.environ["CKT_TEST_BUILD"])
         self.tree = runner.Tree(root)
+        self.tokens = os.path.join(self.dir, "tokens")
         self.servers = []
         self.programs = []
         # cricketctl looks there as the user's.
@@ -47,6 +48,14 @@ class Whole(unittest.TestCase):
         server = runner.Server(self.tree, os.path.join(self.dir, name), "soft", options, env)
         self.servers.append(server)
         return server
+
+    def token(self, name):
+        """The file with a new token, which self.tokens then has for servers."""
+        made = json.loads(runner.cricketctl(self.tree, "--json", "token", "add", name, "--tokens", self.tokens))
+        path = os.path.join(self.dir, name + ".token")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(made["token"] + "\n")
+        return path
 
     def wait(self, condition):
         """The limit only keeps a test that fails from hanging."""
