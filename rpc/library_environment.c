@@ -33,6 +33,7 @@ static const struct {
 	{"NCCL_MIN_CTAS", "the same, by its new name"},
 	{"NCCL_MAX_CTAS", "the same"},
 	{"NCCL_NCHANNELS_PER_NET_PEER", "channels of point-to-point transfers"},
+	{"NCCL_HOSTID", "which ranks count as of one host"},
 	{"NCCL_P2P_DISABLE", "no NVLink or PCIe between GPUs"},
 	{"NCCL_P2P_LEVEL", "how near GPUs must be for it"},
 	{"NCCL_SHM_DISABLE", "no shared memory between processes"},

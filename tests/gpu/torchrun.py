@@ -5,6 +5,9 @@ A rank is a session. It runs twice natively (what native itself does not repeat 
 socket, and checkpointed as one job: cricketctl checkpoint --job while it runs on (how long it stood still is printed), then with --stop,
 all servers killed, restore --job on a second server (checkpoint: while it trains; held: while its ranks stand still). Losses have to be the
 same bit for bit, and a step may take LIMIT times native's.
+
+--one-gpu gives all ranks the first GPU, natively as well: NCCL refuses two ranks of one host on one GPU, so each rank names a host of its own
+($NCCL_HOSTID), and NCCL's network carries what it exchanges.
 """
 
 import argparse
@@ -30,6 +33,7 @@ def parse(name, description):
     parser.add_argument("--out", default="gpu-results")
     parser.add_argument("--steps", type=int, default=200, help="of the training (default 200)")
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--one-gpu", action="store_true", help="all ranks on one GPU, over NCCL's network")
     parser.add_argument("--modes", default=",".join(MODES), help=f"of {', '.join(MODES)}")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has PyTorch")
     parser.add_argument("--driver", default="", help="of the servers, as of cricket-server")
@@ -59,6 +63,7 @@ def one(arg, name, mode):
         # Not arguments: what the same arguments print is compared.
         os.environ["WORKLOAD_TIMES"] = times
         os.environ["RANKS_HOLD"] = "1" if mode == "held" else ""
+        os.environ["RANKS_ONE_GPU"] = "1" if arg.one_gpu else ""
         status, text = runner.run(runner.arguments([*options, arg.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(arg.ranks),
                                                     PROGRAM, name, "--steps", str(arg.steps), *arg.word]))
         milliseconds = None
@@ -94,8 +99,9 @@ def run(name, description):
     arg = parse(name, description)
     if "cpu" not in arg.word:
         gpu, count = runner.gpu_name()
-        if count < arg.ranks:
-            print(f"tests/gpu/{name}: {arg.ranks} GPUs are needed, there are {count if gpu else 0}")
+        needed = 1 if arg.one_gpu else arg.ranks
+        if count < needed:
+            print(f"tests/gpu/{name}: {needed} GPUs are needed, there are {count if gpu else 0}")
             return 77
     modules = subprocess.run([arg.python, "-c", "import torch.distributed, torchvision"], capture_output=True, text=True, check=False)
     if modules.returncode:

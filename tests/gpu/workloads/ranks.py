@@ -9,7 +9,7 @@ ddp              ResNet-50 by DistributedDataParallel, each rank with images of 
 tensor_parallel  a GPT-2 whose attention heads and hidden layers are split among the ranks (torch.distributed.tensor.parallel)
 
 Half way the first rank says so where $CKT_TEST_PHASE_FILE names a file (tests/runner), and trains on while it is stopped and moved; with --hold all
-ranks stand still until they may go on.  Exit status 77 where a module is missing.
+ranks stand still until they may go on.  With $RANKS_ONE_GPU all ranks use the first GPU, each as if on a host of its own.  Exit status 77 where a module is missing.
 """
 import argparse
 import os
@@ -81,7 +81,7 @@ def ddp(arg):
     torch.manual_seed(1)
     make = torchvision.models.resnet18 if arg.small else torchvision.models.resnet50
     model = make(weights=None).to(arg.device)
-    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[dist.get_rank()] if arg.device == "cuda" else None)
+    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()] if arg.device == "cuda" else None)
     batch = images(arg, 4 if arg.small else 32) + dist.get_rank() / 8
     labels = (torch.arange(len(batch), device=arg.device) + 7 * dist.get_rank()) % 1000
     train(arg, model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), lambda: torch.nn.functional.cross_entropy(model(batch), labels))
@@ -165,6 +165,9 @@ def main():
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     os.environ["NCCL_NVLS_ENABLE"] = "0"
     os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
+    if os.environ.get("RANKS_ONE_GPU"):
+        # NCCL takes ranks with one id of the host and one GPU for a mistake.
+        os.environ["NCCL_HOSTID"] = "rank" + os.environ["LOCAL_RANK"]
     try:
         import torch
         import torch.distributed as dist
@@ -181,7 +184,7 @@ def main():
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.enable_flash_sdp(False)
     if arg.device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(0 if os.environ.get("RANKS_ONE_GPU") else int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if arg.device == "cuda" else "gloo")
     TRAININGS[arg.name](arg)
     dist.destroy_process_group()
