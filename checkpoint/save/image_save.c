@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
@@ -84,6 +85,15 @@ static void remember(struct ckt_saving *s)
 		ckt_chain_advance(&s->image, s->pieces, s->piece_count, s->hashed ? s->key : NULL);
 }
 
+/* The session stands still meanwhile, so the log says how long each step takes. */
+static int timed(struct ckt_saving *s, const char *what, int (*step)(struct ckt_saving *s))
+{
+	int64_t begun = ckt_now_ns();
+	int result = step(s);
+	ckt_debug("save: %s: %.1f ms", what, (double)(ckt_now_ns() - begun) * 1e-6);
+	return result;
+}
+
 int ckt_checkpoint_save(
 	struct ckt_worker *worker, struct ckt_save *save, char *ret_message, size_t message_size)
 {
@@ -105,13 +115,13 @@ int ckt_checkpoint_save(
 		result = ckt_session_operations.check_saved(worker, ret_message, message_size);
 	if (result)
 		return result;
-	result = ckt_save_tables(&s);
+	result = timed(&s, "tables", ckt_save_tables);
 	if (!result)
-		result = ckt_save_objects(&s);
+		result = timed(&s, "objects", ckt_save_objects);
 	if (!result)
-		result = find_changed(&s);
+		result = timed(&s, "changes", find_changed);
 	if (!result)
-		result = ckt_save_let_go(&s);
+		result = timed(&s, "copying aside", ckt_save_let_go);
 	if (!result)
 		result = ckt_save_contents(&s);
 	if (!result && save->incremental)

@@ -166,6 +166,10 @@ class Server:
         os.makedirs(directory, mode=0o755, exist_ok=True)
         self.socket = os.path.join(directory, "socket")
         self.log = os.path.join(directory, "log")
+        if os.environ.get("CKT_TEST_SERVER_LOGS"):
+            # Kept beyond the test, for whoever looks for a cause.
+            descriptor, self.log = tempfile.mkstemp(".log", "server-", os.environ["CKT_TEST_SERVER_LOGS"])
+            os.close(descriptor)
         address_file = os.path.join(directory, "address")
         command = [tree.tool("cricket-server"), "--listen", "127.0.0.1:0", "--address-file", address_file, "--socket", self.socket, *args]
         if driver:
