@@ -220,3 +220,39 @@ void ckt_elf_each_section(const uint8_t *data, size_t size,
 		call(opaque, &section);
 	}
 }
+
+static int each_of(const struct file *file, const Elf64_Shdr *table,
+	int (*call)(void *opaque, const struct ckt_elf_symbol *symbol), void *opaque)
+{
+	const char *strings = (const char *)file->data + section_at(file, table->sh_link).sh_offset;
+	int result = 0;
+	for (uint64_t at = 0; at < table->sh_size && !result; at += sizeof(Elf64_Sym)) {
+		Elf64_Sym from;
+		memcpy(&from, file->data + table->sh_offset + at, sizeof from);
+		struct ckt_elf_symbol symbol = {.name = from.st_name ? strings + from.st_name : "",
+			.type = ELF64_ST_TYPE(from.st_info),
+			.defined = from.st_shndx != SHN_UNDEF,
+			.size = from.st_size};
+		result = call(opaque, &symbol);
+	}
+	return result;
+}
+
+int ckt_elf_each_symbol(const uint8_t *data, size_t size,
+	int (*call)(void *opaque, const struct ckt_elf_symbol *symbol), void *opaque,
+	unsigned *ret_tables)
+{
+	struct file file = {.data = data, .size = size};
+	unsigned tables = 0;
+	int result = 0;
+	if (!check_header(&file))
+		for (uint64_t i = 1; i < file.section_count && !result; i++) {
+			Elf64_Shdr table = section_at(&file, i);
+			if (table.sh_type != SHT_SYMTAB)
+				continue;
+			tables++;
+			result = each_of(&file, &table, call, opaque);
+		}
+	*ret_tables = tables;
+	return result;
+}

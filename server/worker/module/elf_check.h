@@ -28,3 +28,19 @@ struct ckt_elf_section {
  */
 void ckt_elf_each_section(const uint8_t *data, size_t size,
 	void (*call)(void *opaque, const struct ckt_elf_section *section), void *opaque);
+
+struct ckt_elf_symbol {
+	const char *name; /* "" if it has none */
+	unsigned type;    /* STT_OBJECT and the like */
+	bool defined;     /* it lies in a section of this file */
+	uint64_t size;
+};
+
+/*
+ * Calls for every symbol of the file's SHT_SYMTAB tables, until one call returns something other
+ * than 0, which is returned.  *ret_tables: how many tables there are.  Precondition: ckt_elf_check
+ * returned NULL.
+ */
+int ckt_elf_each_symbol(const uint8_t *data, size_t size,
+	int (*call)(void *opaque, const struct ckt_elf_symbol *symbol), void *opaque,
+	unsigned *ret_tables);

@@ -11,7 +11,7 @@
 #include "rpc/gen/cuda_driver.h"
 #include "server/worker/module/module.h"
 #include "server/worker/module/module_binary.h"
-#include "server/worker/module/variable_names.h"
+#include "server/worker/module/module_variables.h"
 #include "server/worker/objects/context.h"
 #include "server/worker/objects/object_kinds.h"
 #include "server/worker/worker.h"
@@ -41,33 +41,26 @@ static int save_globals(struct ckt_saving *s, ckt_image_module *module, struct c
 {
 	const struct ckt_blob *blob = ckt_blobs_find(&s->worker->blobs, object->module.hash);
 	struct ckt_object *context = ckt_objects_find(&s->worker->objects, object->context);
-	struct ckt_variable_names names;
-	int error = blob && context ? ckt_variable_names_collect(blob->data, blob->size, &names)
-				    : -ENOENT;
-	if (error) {
-		s->no_memory |= error == -ENOMEM;
-		return ckt_save_has_memory(s);
-	}
+	if (!blob || !context)
+		return 0;
 	ckt_driver.cuCtxSetCurrent(context->real);
-	module->globals.globals_val = ckt_save_list(s, names.count, sizeof(ckt_image_global));
-	for (size_t i = 0; i < names.count && !s->no_memory; i++) {
-		CUdeviceptr address;
-		size_t size;
-		if (ckt_driver.cuModuleGetGlobal_v2(&address, &size, object->real, names.list[i]) ||
-			!size)
-			continue;
-		ckt_image_global *global =
-			&module->globals.globals_val[module->globals.globals_len++];
-		*global = (ckt_image_global){.name = ckt_save_string(s, names.list[i]),
-			.address = address,
-			.size = size};
+	const struct ckt_module_variables *variables = ckt_module_variables_of(object, blob);
+	s->no_memory |= !variables;
+	if (variables)
+		module->globals.globals_val =
+			ckt_save_list(s, variables->count, sizeof(ckt_image_global));
+	for (size_t i = 0; variables && i < variables->count && !s->no_memory; i++) {
+		const struct ckt_module_variable *from = &variables->list[i];
+		module->globals.globals_val[module->globals.globals_len++] =
+			(ckt_image_global){.name = ckt_save_string(s, from->name),
+				.address = from->address,
+				.size = from->size};
 		size_t before = s->piece_count;
-		ckt_save_add_pieces(s, 0, context->ctx.device, address, NULL, size);
+		ckt_save_add_pieces(s, 0, context->ctx.device, from->address, NULL, from->size);
 		/* The hash kernel cannot read the memory of another context. */
 		for (size_t k = before; k < s->piece_count && !context->ctx.primary; k++)
 			s->pieces[k].hashable = false;
 	}
-	ckt_variable_names_fini(&names);
 	return ckt_save_has_memory(s);
 }
 

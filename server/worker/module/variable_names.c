@@ -3,11 +3,13 @@
 #include "server/worker/module/variable_names.h"
 
 #include <ctype.h>
+#include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/worker/module/elf_check.h"
 #include "server/worker/module/module_binary.h"
 
 enum { NAME_MAX_BYTES = 4096 };
@@ -39,10 +41,17 @@ static int add(struct ckt_variable_names *names, const uint8_t *start, size_t si
 	return 0;
 }
 
+static int add_identifier(struct ckt_variable_names *names, const uint8_t *start, const uint8_t *end)
+{
+	return end - start < NAME_MAX_BYTES ? add(names, start, (size_t)(end - start)) : 0;
+}
+
+/* Every identifier. */
 static int search(struct ckt_variable_names *names, const uint8_t *p, size_t size)
 {
 	const uint8_t *end = p + size;
-	while (p < end) {
+	int result = 0;
+	while (p < end && !result) {
 		if (!begins_name(*p)) {
 			p++;
 			continue;
@@ -50,16 +59,94 @@ static int search(struct ckt_variable_names *names, const uint8_t *p, size_t siz
 		const uint8_t *start = p++;
 		while (p < end && in_name(*p))
 			p++;
-		int result =
-			p - start < NAME_MAX_BYTES ? add(names, start, (size_t)(p - start)) : 0;
-		if (result)
-			return result;
+		result = add_identifier(names, start, p);
 	}
-	return 0;
+	return result;
+}
+
+/* ---- PTX */
+
+/* Behind a comment or a string that begins at p; p if neither does. */
+static const uint8_t *skip_text(const uint8_t *p, const uint8_t *end)
+{
+	const uint8_t *at = p;
+	if (*p == '"') {
+		for (at++; at < end && *at != '"'; at++)
+			;
+		return at < end ? at + 1 : end;
+	}
+	if (*p != '/' || end - p < 2 || (p[1] != '/' && p[1] != '*'))
+		return p;
+	if (p[1] == '/') {
+		at = memchr(p, '\n', (size_t)(end - p));
+		return at ? at : end;
+	}
+	for (at += 2; end - at >= 2 && !(at[0] == '*' && at[1] == '/'); at++)
+		;
+	return end - at >= 2 ? at + 2 : end;
+}
+
+static bool is_word(const uint8_t *start, const uint8_t *end, const char *word)
+{
+	return (size_t)(end - start) == strlen(word) && !memcmp(start, word, strlen(word));
+}
+
+/* A statement ends at ; { or }, so an initializer's values are a statement of their own. */
+static int search_ptx(struct ckt_variable_names *names, const uint8_t *p, size_t size)
+{
+	const uint8_t *end = p + size;
+	bool in_variable = false;
+	int result = 0;
+	while (p < end && !result) {
+		const uint8_t *start = p;
+		if ((p = skip_text(start, end)) != start)
+			continue;
+		if (*p == ';' || *p == '{' || *p == '}')
+			in_variable = false;
+		if (!in_name(*p) && !begins_name(*p)) {
+			p++;
+			continue;
+		}
+		while (++p < end && in_name(*p))
+			;
+		if (is_word(start, p, ".global") || is_word(start, p, ".const"))
+			in_variable = true;
+		else if (in_variable && begins_name(*start))
+			result = add_identifier(names, start, p);
+	}
+	return result;
+}
+
+/* ---- Machine code */
+
+static int add_symbol(void *opaque, const struct ckt_elf_symbol *symbol)
+{
+	bool variable = symbol->type == STT_OBJECT && symbol->defined && symbol->size;
+	size_t size = strlen(symbol->name);
+	return variable && size && size < NAME_MAX_BYTES
+		? add(opaque, (const uint8_t *)symbol->name, size)
+		: 0;
+}
+
+static int search_code(struct ckt_variable_names *names, const uint8_t *data, size_t size)
+{
+	unsigned tables = 0;
+	int result = ckt_elf_check(data, size)
+		? 0
+		: ckt_elf_each_symbol(data, size, add_symbol, names, &tables);
+	return result || tables ? result : search(names, data, size);
 }
 
 static int search_part(void *opaque, const struct ckt_binary_part *part)
 {
+	switch (part->kind) {
+	case CKT_BINARY_PTX:
+		return search_ptx(opaque, part->data, part->size);
+	case CKT_BINARY_CODE:
+		return search_code(opaque, part->data, part->size);
+	case CKT_BINARY_OTHER:
+		break;
+	}
 	return search(opaque, part->data, part->size);
 }
 

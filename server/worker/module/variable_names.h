@@ -3,9 +3,15 @@
  * Candidate names of a module's variables, found in its image.
  *
  * The driver can look a variable up but cannot list variables, and device code has variables that
- * the host never asks for.  So every identifier in the image is a candidate, and the driver says
- * which of them are variables.  Identifiers come from PTX text or from the string table of machine
- * code; a fat binary may compress both.
+ * the host never asks for.  So the image gives candidates, and the driver says which of them are
+ * variables:
+ *
+ *	machine code	the objects of its symbol tables
+ *	PTX		identifiers behind the word .global or .const, up to the end of the statement
+ *	anything else	every identifier: bytes without a symbol table, kinds that are not known
+ *
+ * A fat binary may compress each.  The candidates must be few, because a session stands still while
+ * the driver looks them up.
  */
 #pragma once
 

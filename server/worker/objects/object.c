@@ -8,6 +8,7 @@
 #include "server/worker/session/host_budget.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/module/module_variables.h"
 
 /* With what the driver has on our side for it. */
 enum {
@@ -62,6 +63,7 @@ static void destroy(struct ckt_object *object)
 		for (uint32_t i = 0; i < object->module.seen_count; i++)
 			free(object->module.seen[i]);
 		free(object->module.seen);
+		ckt_module_variables_destroy(object->module.variables);
 		break;
 	case CKT_KIND_FUNCTION:
 		if (object->function.name)

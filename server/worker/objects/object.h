@@ -79,6 +79,8 @@ struct ckt_object {
 			/* variables whose addresses the client has asked for; owned */
 			char **seen;
 			uint32_t seen_count;
+			/* NULL until an image asks (module_variables.h); owned */
+			struct ckt_module_variables *variables;
 			uint64_t device_bytes; /* of its GPU's memory; charged */
 			/* of the host's memory, for what the driver keeps of it unpacked */
 			uint64_t host_bytes;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of variables in an image, whatever it is. */
+#include <elf.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -18,11 +20,20 @@ static bool has(const struct ckt_variable_names *names, const char *name)
 static void test_names(void)
 {
 	static const char text[] =
-		".global .align 4 .b8 _Z5table[16];\n.global .u32 $tmp$1 = 3;\0second\0_Z5table";
+		".version 8.0 // .global comment\n.target sm_90 /* .const { x */\n"
+		".visible .global .align 4 .b8 _Z5table[16] = {1, other};\n"
+		".global .u32 $tmp$1 = 3, second;\n.const .f32 _Z5table;\n"
+		".entry kernel(.param .u64 kernel_param)\n{\n.reg .b32 %r<3>;\n"
+		"ld.global.u32 %r1, [hidden];\n.loc 1 2 3\n.global .u32 inside;\n}\n";
 	struct ckt_variable_names names;
 	CU_ASSERT_EQUAL(ckt_variable_names_collect((const uint8_t *)text, sizeof text, &names), 0);
 	CU_ASSERT_TRUE(has(&names, "_Z5table") && has(&names, "$tmp$1") && has(&names, "second"));
-	CU_ASSERT_FALSE(has(&names, "4"));
+	CU_ASSERT_TRUE(has(&names, "inside"));
+	/* None of these can be a variable, and each would cost a question to the driver. */
+	static const char *const others[] = {"4", "comment", "x", "sm_90", "kernel", "kernel_param",
+		"r", "r1", "%r1", "hidden", "ld.global.u32"};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		CU_ASSERT_FALSE(has(&names, others[i]));
 	size_t twice = 0;
 	for (size_t i = 0; i < names.count; i++)
 		twice += !strcmp(names.list[i], "_Z5table");
@@ -38,7 +49,8 @@ static void test_names(void)
 		uint64_t payload = entry ? (size + 7) / 8 * 8 : 8, flags = 0x8000,
 			 unpacked = sizeof text;
 		uint32_t header = 64, compressed = (uint32_t)size;
-		memcpy(p, "\x01\x00\x01\x01", 4);
+		/* PTX, and a kind that nobody knows. */
+		memcpy(p, entry ? "\x01\x00\x01\x01" : "\x09\x00\x01\x01", 4);
 		memcpy(p + 4, &header, 4);
 		memcpy(p + 8, &payload, 8);
 		if (entry) {
@@ -63,4 +75,76 @@ static void test_names(void)
 	}
 }
 
-UNIT_SUITE(names, {"names", test_names})
+/* Sections: names, symbols, their names. */
+struct code {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[4];
+	Elf64_Sym symbols[6];
+	char names[32], strings[64];
+};
+
+static void fill_code(struct code *f)
+{
+	static const char strings[] = "\0kernel\0table\0extern\0empty\0$str";
+	static const struct {
+		unsigned name, type, section, size;
+	} symbols[] = {{0, STT_NOTYPE, 0, 0}, {1, STT_FUNC, 1, 8}, {8, STT_OBJECT, 1, 8},
+		{14, STT_OBJECT, 0, 8}, {21, STT_OBJECT, 1, 0}, {27, STT_OBJECT, 1, 4}};
+	memset(f, 0, sizeof *f);
+	f->header = (Elf64_Ehdr){.e_type = ET_EXEC,
+		.e_machine = 190,
+		.e_version = 1,
+		.e_ehsize = sizeof f->header,
+		.e_shentsize = sizeof f->sections[0],
+		.e_shnum = 4,
+		.e_shoff = offsetof(struct code, sections),
+		.e_shstrndx = 1};
+	memcpy(f->header.e_ident, ELFMAG, SELFMAG);
+	f->header.e_ident[EI_CLASS] = ELFCLASS64;
+	f->header.e_ident[EI_DATA] = ELFDATA2LSB;
+	f->header.e_ident[EI_VERSION] = EV_CURRENT;
+	f->sections[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
+		.sh_offset = offsetof(struct code, names),
+		.sh_size = sizeof f->names};
+	f->sections[2] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+		.sh_link = 3,
+		.sh_entsize = sizeof(Elf64_Sym),
+		.sh_offset = offsetof(struct code, symbols),
+		.sh_size = sizeof f->symbols};
+	f->sections[3] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
+		.sh_offset = offsetof(struct code, strings),
+		.sh_size = sizeof f->strings};
+	memcpy(f->strings, strings, sizeof strings);
+	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
+		f->symbols[i] = (Elf64_Sym){.st_name = symbols[i].name,
+			.st_info = ELF64_ST_INFO(STB_LOCAL, symbols[i].type),
+			.st_shndx = (uint16_t)symbols[i].section,
+			.st_size = symbols[i].size};
+}
+
+static void test_symbols(void)
+{
+	struct code code;
+	struct ckt_variable_names names;
+	fill_code(&code);
+	CU_ASSERT_EQUAL(
+		ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
+	CU_ASSERT_EQUAL(names.count, 2);
+	CU_ASSERT_TRUE(has(&names, "table") && has(&names, "$str"));
+	ckt_variable_names_fini(&names);
+	/* Without a table of symbols every identifier is a candidate. */
+	code.sections[2].sh_type = SHT_PROGBITS;
+	CU_ASSERT_EQUAL(
+		ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
+	CU_ASSERT_TRUE(has(&names, "table") && has(&names, "kernel"));
+	ckt_variable_names_fini(&names);
+	/* So it is in a file whose tables lie. */
+	fill_code(&code);
+	code.symbols[2].st_name = 1000;
+	CU_ASSERT_EQUAL(
+		ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
+	CU_ASSERT_TRUE(has(&names, "table") && has(&names, "kernel"));
+	ckt_variable_names_fini(&names);
+}
+
+UNIT_SUITE(names, {"names", test_names}, {"symbols", test_symbols})
