@@ -190,10 +190,17 @@ static uint64_t align(uint64_t size)
 	return (size + 255) & ~(uint64_t)255;
 }
 
-static bool takes_array(const struct ckt_piece *piece, const struct ckt_spare *spare, uint64_t used)
+/* The part of a device's spare memory that is in use. */
+struct filling {
+	const struct ckt_spare_part *part;
+	unsigned device;
+	uint64_t used;
+};
+
+static bool takes_array(const struct ckt_piece *piece, const struct filling *f)
 {
-	return piece->array && !piece->same && piece->device == 0 &&
-		used + align(piece->size) <= spare->size;
+	return piece->array && !piece->same && piece->device == f->device && !f->device &&
+		f->used + align(piece->size) <= f->part->size;
 }
 
 /*
@@ -206,18 +213,19 @@ static bool in_window(const struct ckt_piece *piece)
 		piece->address - CKT_WINDOW_BASE < CKT_WINDOW_SIZE;
 }
 
-static bool takes_memory(const struct ckt_piece *piece)
+static bool takes_memory(const struct ckt_piece *piece, unsigned device)
 {
-	return !piece->same && !piece->data && !piece->array && piece->device == 0;
+	return !piece->same && !piece->data && !piece->array && piece->device == device;
 }
 
 /* The adjacent pieces from `i` on that one copy can carry: their number, and their size. */
-static size_t neighbours(const struct ckt_saving *s, size_t i, uint64_t room, uint64_t *ret_size)
+static size_t neighbours(const struct ckt_saving *s, size_t i, const struct filling *f,
+	uint64_t *ret_size)
 {
 	const struct ckt_piece *first = &s->pieces[i];
-	uint64_t size = 0;
+	uint64_t size = 0, room = f->part->size - f->used;
 	size_t n = i;
-	while (n < s->piece_count && takes_memory(&s->pieces[n]) &&
+	while (n < s->piece_count && takes_memory(&s->pieces[n], f->device) &&
 		size + s->pieces[n].size <= room && s->pieces[n].address == first->address + size &&
 		(n == i || (in_window(first) && in_window(&s->pieces[n]))))
 		size += s->pieces[n++].size;
@@ -225,52 +233,80 @@ static size_t neighbours(const struct ckt_saving *s, size_t i, uint64_t room, ui
 	return n - i;
 }
 
+static CUresult copy_array_aside(struct ckt_piece *piece, struct filling *f)
+{
+	piece->copy = f->part->address + f->used;
+	f->used += align(piece->size);
+	return ckt_piece_move(piece->array, piece->owner, piece->address, piece->size,
+		CKT_PIECE_TO_DEVICE, piece->copy, NULL);
+}
+
+/* The pieces from `i` on that one copy can carry; *ret_count: at least 1, also if none is copied. */
+static CUresult copy_memory_aside(
+	struct ckt_saving *s, size_t i, struct filling *f, size_t *ret_count)
+{
+	uint64_t size, at = f->part->address + f->used;
+	size_t count = neighbours(s, i, f, &size);
+	CUresult result = CUDA_SUCCESS;
+	*ret_count = count + !count;
+	if (count)
+		result = ckt_driver.cuMemcpyDtoDAsync_v2(at, s->pieces[i].address, size, NULL);
+	if (result)
+		ckt_warning("cannot copy aside %llu bytes at 0x%llx (space %u, %zu pieces): CUDA "
+			    "error %d",
+			(unsigned long long)size, (unsigned long long)s->pieces[i].address,
+			s->pieces[i].space, count, result);
+	for (size_t n = i; n < i + count; n++) {
+		s->pieces[n].copy = at;
+		at += s->pieces[n].size;
+	}
+	f->used += align(size);
+	return result;
+}
+
 /*
- * Copies as many pieces as fit into the spare memory, in the order of the device's default stream.
+ * Copies as many pieces of the device as fit into its spare memory, in the order of its default
+ * stream.
  */
+static CUresult copy_device_aside(struct ckt_saving *s, unsigned device)
+{
+	struct filling f = {.part = &s->save->spare.parts[device], .device = device};
+	CUresult result = ckt_spare_memory_use(s->worker, device);
+	for (size_t i = 0, count = 1; i < s->piece_count && !result; i += count) {
+		count = 1;
+		if (takes_array(&s->pieces[i], &f))
+			result = copy_array_aside(&s->pieces[i], &f);
+		else
+			result = copy_memory_aside(s, i, &f, &count);
+	}
+	return result;
+}
+
 static CUresult copy_aside(struct ckt_saving *s)
 {
-	const struct ckt_spare *spare = &s->save->spare;
-	uint64_t used = 0;
-	CUresult result = ckt_spare_memory_use(s->worker);
-	for (size_t i = 0; i < s->piece_count && !result;) {
-		struct ckt_piece *piece = &s->pieces[i];
-		if (takes_array(piece, spare, used)) {
-			result = ckt_piece_move(piece->array, piece->owner, piece->address,
-				piece->size, CKT_PIECE_TO_DEVICE, CKT_SPARE_BASE + used, NULL);
-			piece->copy = CKT_SPARE_BASE + used;
-			used += align(piece->size);
-			i++;
-			continue;
-		}
-		uint64_t size;
-		size_t count = neighbours(s, i, spare->size - used, &size);
-		if (count)
-			result = ckt_driver.cuMemcpyDtoDAsync_v2(
-				CKT_SPARE_BASE + used, piece->address, size, NULL);
-		if (result)
-			ckt_warning("cannot copy aside %llu bytes at 0x%llx (space %u, %zu "
-				    "pieces): CUDA error %d",
-				(unsigned long long)size, (unsigned long long)piece->address,
-				piece->space, count, result);
-		uint64_t at = CKT_SPARE_BASE + used;
-		for (size_t n = i; n < i + count; n++) {
-			s->pieces[n].copy = at;
-			at += s->pieces[n].size;
-		}
-		used += align(size);
-		i += count + !count;
-	}
+	CUresult result = CUDA_SUCCESS;
+	unsigned devices = ckt_device_count(s->worker);
+	for (unsigned d = 0; d < devices && !result; d++)
+		if (s->save->spare.parts[d].size)
+			result = copy_device_aside(s, d);
 	if (ckt_fault_fails(CKT_FAULT_COPIED_ASIDE))
 		result = CUDA_ERROR_INVALID_VALUE;
-	CUresult done = ckt_driver.cuCtxSynchronize();
-	return result ? result : done;
+	for (unsigned d = 0; d < devices; d++) {
+		if (!s->save->spare.parts[d].size)
+			continue;
+		CUresult done = ckt_spare_memory_use(s->worker, d);
+		if (!done)
+			done = ckt_driver.cuCtxSynchronize();
+		result = result ? result : done;
+	}
+	return result;
 }
 
 int ckt_save_let_go(struct ckt_saving *s)
 {
 	if (!s->save->let_go || !s->save->spare.size)
 		return 0;
+	ckt_spare_memory_take_others(s->worker, &s->save->spare);
 	CUresult result = copy_aside(s);
 	if (result) {
 		/*

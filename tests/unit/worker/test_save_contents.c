@@ -14,6 +14,7 @@
 #include "checkpoint/freeze/spare_memory.h"
 #include "checkpoint/save/image_save.h"
 #include "checkpoint/save/save.h"
+#include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside_image.h"
 
 /* The sizes that an image says its files have. */
@@ -80,9 +81,12 @@ static void count_let_go(struct ckt_save *save, struct ckt_worker *worker)
 static void test_aside(void)
 {
 	struct ckt_worker *w = &ckt_worker;
-	const unsigned devices = w->device_count;
-	uint64_t memory = inside_memory(9 << 20, 7);
-	w->device_count = 1;
+	uint64_t memory = inside_memory(9 << 20, 7), there = 0, owner;
+	struct ckt_memory *second = &w->devices[1].memory;
+	MUST(ckt_worker_use_context(w, ckt_handle_primary(1)), CUDA_SUCCESS);
+	MUST(ckt_memory_alloc(second, 4 << 20, ckt_handle_primary(1), &there), CUDA_SUCCESS);
+	inside_fill(there, 8, 4 << 20);
+	MUST(ckt_worker_use_context(w, ckt_handle_primary(0)), CUDA_SUCCESS);
 	for (int fails = 0; fails < 2; fails++) {
 		struct ckt_save s = {.let_go = count_let_go};
 		ckt_spare_memory_take(w, &s.spare);
@@ -96,12 +100,16 @@ static void test_aside(void)
 		ckt_image *image = image_read();
 		IS(image_word(image, memory), 7);
 		IS(image_word(image, memory + (9 << 20) - 4), 7);
+		IS(image_word(image, there), 8);
+		IS(image_word(image, there + (4 << 20) - 4), 8);
+		YES(s.spare.parts[1].size >= 4 << 20);
 		image_free(image);
 		image_files_close();
 		ckt_spare_memory_give(w, &s.spare);
 	}
 	unsetenv("CRICKET_FAULT");
-	w->device_count = devices;
+	IS(ckt_memory_free_begin(second, there, &owner), CUDA_SUCCESS);
+	ckt_memory_free_end(second, there);
 	inside_free(memory);
 }
 
