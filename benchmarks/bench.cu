@@ -180,6 +180,8 @@ int main(int argc, char **argv)
 	row("copy_64KiB_DtoH", 1000, [&] { CHECK(cudaMemcpy(p, big, 64 << 10, cudaMemcpyDeviceToHost)); });
 	pageable = malloc(bytes);
 	memset(pageable, 2, bytes);
+	row("copy_1MiB_HtoD", 500, [&] { CHECK(cudaMemcpy(big, pageable, 1 << 20, cudaMemcpyHostToDevice)); });
+	row("copy_1MiB_DtoH", 500, [&] { CHECK(cudaMemcpy(pageable, big, 1 << 20, cudaMemcpyDeviceToHost)); });
 	CHECK(cudaMallocHost(&pinned, bytes));
 	memset(pinned, 3, bytes);
 	bandwidth("pageable_HtoD", big, pageable, bytes, cudaMemcpyHostToDevice);
