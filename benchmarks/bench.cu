@@ -3,6 +3,8 @@
  * What single CUDA calls cost: one line "name value unit" for each row, the median of several rounds.
  *
  *	bench [--small]		--small: few repetitions and small copies, for the soft GPU
+ *	bench --launches	launches alone, once a line comes from standard input
+ *	bench --idle		nothing, until standard input ends
  *
  * The program is the same natively and through Cricket; benchmarks/run puts both beside each other.
  */
@@ -106,6 +108,81 @@ static void launches(cudaStream_t stream, int *d)
 	report("launch_issue_burst", median(issue), "us");
 }
 
+/* As many kernels, each behind the one before it. */
+static cudaGraph_t chain(int nodes)
+{
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	for (int i = 0; i < nodes; i++)
+		empty<<<1, 1, 0, stream>>>();
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaStreamDestroy(stream));
+	return graph;
+}
+
+static void graphs(cudaStream_t stream)
+{
+	cudaGraph_t graph = chain(100), longer = chain(1000);
+	cudaGraphExec_t exec, longer_exec;
+	std::vector<double> times;
+
+	for (int r = 0; r < 3 * rounds; r++) {
+		double start = now_us();
+
+		CHECK(cudaGraphInstantiate(&exec, graph, 0));
+		times.push_back(now_us() - start);
+		CHECK(cudaGraphExecDestroy(exec));
+	}
+	report("graph_100_instantiate", median(times), "us");
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	CHECK(cudaGraphInstantiate(&longer_exec, longer, 0));
+	row("graph_100_launch_sync", 500, [&] { CHECK(cudaGraphLaunch(exec, stream)); CHECK(cudaStreamSynchronize(stream)); });
+	row("graph_1000_launch_sync", 100, [&] { CHECK(cudaGraphLaunch(longer_exec, stream)); CHECK(cudaStreamSynchronize(stream)); });
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphExecDestroy(longer_exec));
+	CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaGraphDestroy(longer));
+}
+
+__device__ static unsigned long long gpu_ns(void)
+{
+	unsigned long long t;
+
+	asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+	return t;
+}
+
+__global__ void spin(unsigned ns)
+{
+	unsigned long long start = gpu_ns();
+
+	while (gpu_ns() - start < ns)
+		;
+}
+
+/* What an inference server's request is: ten short kernels, and a wait for the last. */
+static void requests(cudaStream_t stream)
+{
+	int count = std::max(20, 2000 / repeat);
+	std::vector<double> times;
+
+	for (int i = 0; i < count + 20; i++) {
+		double start = now_us();
+
+		for (int k = 0; k < 10; k++)
+			spin<<<1, 1, 0, stream>>>(20000);
+		CHECK(cudaStreamSynchronize(stream));
+		if (i >= 20)
+			times.push_back((now_us() - start) / 1e3);
+	}
+	std::sort(times.begin(), times.end());
+	report("request_p50", times[times.size() / 2], "ms");
+	report("request_p99", times[times.size() * 99 / 100], "ms");
+}
+
 static void bandwidth(const char *name, void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
 	std::vector<double> rates;
@@ -120,9 +197,23 @@ static void bandwidth(const char *name, void *to, const void *from, size_t bytes
 	report(name, median(rates), "GB/s");
 }
 
+/* For benchmarks/crowds, which starts many at one time.  True: that was all. */
+static bool one_of_many(int argc, char **argv, cudaStream_t stream, int *d)
+{
+	char line[16];
+
+	if (argc < 2 || (strcmp(argv[1], "--idle") && strcmp(argv[1], "--launches")))
+		return false;
+	puts("ready");
+	fflush(stdout);
+	if (fgets(line, sizeof(line), stdin) && !strcmp(argv[1], "--launches"))
+		launches(stream, d);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	size_t bytes = (size_t)256 << 20;
+	size_t bytes = (size_t)256 << 20, free_bytes, total;
 	double start = now_us();
 	void *p, *big, *pinned, *pageable;
 	int device, *d, word = 0;
@@ -142,6 +233,8 @@ int main(int argc, char **argv)
 	empty<<<1, 1>>>();
 	with_arguments<<<1, 32, 0, stream>>>(d, 1.0f, 2, 0);
 	CHECK(cudaDeviceSynchronize());
+	if (one_of_many(argc, argv, stream, d))
+		return 0;
 
 	launches(stream, d);
 	row("launch_sync", 5000, [] { empty<<<1, 1>>>(); CHECK(cudaDeviceSynchronize()); });
@@ -170,6 +263,15 @@ int main(int argc, char **argv)
 	row("event_record", 20000, [&] { CHECK(cudaEventRecord(event, stream)); });
 	row("event_record_sync", 5000, [&] { CHECK(cudaEventRecord(event, stream)); CHECK(cudaEventSynchronize(event)); });
 	row("event_query", 20000, [&] { CHECK(cudaEventQuery(event)); });
+	row("launch_event_sync", 5000, [&] {
+		empty<<<1, 1, 0, stream>>>();
+		CHECK(cudaEventRecord(event, stream));
+		CHECK(cudaEventSynchronize(event));
+	});
+	row("occupancy", 20000, [&] { CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&device, with_arguments, 128, 0)); });
+	row("mem_info", 2000, [&] { CHECK(cudaMemGetInfo(&free_bytes, &total)); });
+	graphs(stream);
+	requests(stream);
 	row("memset_async_4B", 5000, [&] { CHECK(cudaMemsetAsync(d, 0, 4, stream)); });
 	row("copy_4B_HtoD", 5000, [&] { CHECK(cudaMemcpy(d, &word, 4, cudaMemcpyHostToDevice)); });
 	row("copy_4B_DtoH", 5000, [&] { CHECK(cudaMemcpy(&word, d, 4, cudaMemcpyDeviceToHost)); });
