@@ -107,7 +107,7 @@ int ckt_conn_send(struct ckt_conn *conn)
  * An idle program notices within IDLE_NS that its session was stopped or moved, or that the
  * connection broke, because no other thread reads.
  */
-enum { FLUSHER_SPINS = 2000, IDLE_NS = 250000000 };
+enum { FLUSHER_SPINS = 2000, IDLE_NS = 500000000 };
 
 static bool unsent(struct ckt_conn *conn)
 {

@@ -31,7 +31,7 @@
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
-enum { WATCH_MS = 200, STUCK_MS = 1000, START_MS = 10000 };
+enum { WATCH_MS = 400, STUCK_MS = 1000, START_MS = 10000 };
 
 /* One thread, which does nothing else, receives the signals. */
 static void *signals(void *opaque)
