@@ -45,13 +45,21 @@ static bool is_marked(uint64_t address)
 	return page && page[chunk / WORD_BITS] >> chunk % WORD_BITS & 1;
 }
 
+/* Two threads may make the same page at one time: the first one's stays, with its marks. */
+static void make_page(_Atomic uint64_t *_Atomic *page)
+{
+	_Atomic uint64_t *none = NULL, *made = calloc(PAGE_WORDS, sizeof *made);
+	if (made && !atomic_compare_exchange_strong(page, &none, made))
+		free((void *)made);
+}
+
 /* If no memory is left for the page, the chunk is not marked, and system calls on it fail. */
 static void mark(uint64_t address, bool on)
 {
 	uint64_t chunk = address % ((uint64_t)1 << PAGE_SHIFT) / CHUNK;
 	_Atomic uint64_t *_Atomic *page = &pages[(address >> PAGE_SHIFT) % PAGES];
 	if (!*page && on)
-		*page = calloc(PAGE_WORDS, sizeof **page);
+		make_page(page);
 	if (!*page)
 		return;
 	uint64_t bit = (uint64_t)1 << chunk % WORD_BITS;
