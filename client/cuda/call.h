@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One remote call of CUDA's in one expression.
+ * Macros that make one remote CUDA call in one expression.
  *
- * Every function named cu* in client/cuda is CUDA's own and follows the CUDA Driver API reference
- * of 13.0.  The functions of this room return a CUresult, write outputs only on success, and may be
- * called from any thread.
+ * Every function in client/cuda with a name cu* is CUDA's and follows the CUDA Driver API reference
+ * of 13.0.  The functions of this room return a CUresult.  They write outputs only on success.  Any
+ * thread may call them.
  */
 #pragma once
 
@@ -17,8 +17,8 @@
 #include "rpc/gen/cuda_codec.h"
 
 /*
- * Encodes and queues a batched call: CKT_BATCHED(stream_create, STREAM_CREATE, .id = id, .flags =
- * flags).
+ * Encodes and queues a batched call, for example
+ * CKT_BATCHED(stream_create, STREAM_CREATE, .id = id, .flags = flags).
  */
 #define CKT_BATCHED(name, NAME, ...)                                         \
 	({                                                                   \
@@ -34,8 +34,8 @@
 	})
 
 /*
- * The same and waits; flags: 0 or CKT_CALL_F_NUMBERED; reply: NULL or where results go (to be
- * released after success).
+ * The same for a waited call.  flags: 0 or CKT_CALL_F_NUMBERED. reply: NULL, or the place for the
+ * results, which the caller releases after success.
  */
 #define CKT_WAITED(name, NAME, flags, reply, ...)                                        \
 	({                                                                               \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the shims of forwarded libraries get of this library; see client/libs/libs.h. */
+/*
+ * The functions that this library gives to the shims of forwarded libraries; see
+ * client/libs/libs.h.
+ */
 #include <stdlib.h>
 
 #include "client/conn/conn.h"
@@ -49,8 +52,8 @@ static CUresult before_work(uint64_t stream, uint64_t *addresses, unsigned count
 	struct ckt_capture_stream *capturing;
 	CUresult result = CUDA_SUCCESS;
 	/*
-	 * What is captured runs with these addresses, too, and nobody looks at them when it is
-	 * launched.
+	 * A captured call runs later with these addresses.  Nothing checks them again at the
+	 * launch.
 	 */
 	if (__builtin_expect(
 		    atomic_load_explicit(&ckt_host_mappable, memory_order_relaxed) != 0, 0))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the client brings to cudacommon/: see cudacommon/interface.h. */
+/* The client's hooks for cudacommon/: see cudacommon/interface.h. */
 #include "client/conn/call.h"
 #include "client/cuda/context/context.h"
 #include "client/cuda/context/device.h"

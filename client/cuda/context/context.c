@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: which one a thread uses is this process's own affair (a stack per thread, its top in
- * ckt_call_context travels with every call); that they exist is the worker's.
+ * Contexts.  The worker makes and destroys them.  This process alone knows which context a thread
+ * uses: each thread has a stack.  ckt_call_context is its top, which every call carries to the
+ * worker.
  */
 #include <stdlib.h>
 
@@ -55,7 +56,7 @@ void ckt_client_context_init(void)
 	pthread_once(&once, init_once);
 }
 
-/* The thread that forked, the only one there, has no context either. */
+/* In the child of a fork, the only thread has no current context. */
 static void forked(void)
 {
 	if (stack)
@@ -74,7 +75,7 @@ static struct context_stack *thread_stack(void)
 	return stack;
 }
 
-/* CUDA_SUCCESS with NULL where the thread has no context. */
+/* CUDA_SUCCESS after cuInit, otherwise CUDA_ERROR_NOT_INITIALIZED. */
 static CUresult initialised(void)
 {
 	return ckt_client_device_get(0, &(CUresult){0}) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
@@ -98,8 +99,8 @@ static struct ckt_context *find(CUcontext handle)
 }
 
 /*
- * A context that is destroyed can be made current, as CUDA lets it; the calls made in it then say
- * what it is.
+ * CUDA lets a thread make a destroyed context current.  Calls in that context then return
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED.
  */
 static bool is_or_was(CUcontext handle)
 {
@@ -111,7 +112,7 @@ static void make_current(uint64_t id)
 	static _Atomic uint64_t first;
 	uint64_t none = 0;
 	ckt_client_context_use(id);
-	/* More than one context: what is in the one does not wait for the other. */
+	/* With several contexts, work in one does not wait for work in another. */
 	if (id && !atomic_compare_exchange_strong(&first, &none, id) && none != id)
 		ckt_stream_beside = true;
 }
@@ -134,7 +135,7 @@ static void pop(void)
 	ckt_client_context_use(stack->depth ? stack->ids[stack->depth - 1] : 0);
 }
 
-/* The worker has ended all that was in the context. */
+/* The worker has destroyed everything in the context. */
 static void forget_contents(uint64_t context)
 {
 	struct ckt_context *of = ckt_cudacommon_object_find(context, CKT_KIND_CONTEXT);
@@ -194,7 +195,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 		forget_contents(ckt_handle_primary((unsigned)device));
 		primary->aside = 0;
 		atomic_store(&primary->peers, 0);
-		/* Who has it still current is told so, until it is retained again. */
+		/* Threads where it is current get an error until it is retained again. */
 		primary->destroyed = true;
 	}
 	pthread_mutex_unlock(&primary_lock);
@@ -211,12 +212,12 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	if (primary->retained == 0)
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	else
-		primary->retained--; /* It stays, as a context is dear: a reset frees it, or the end of the session. */
+		primary->retained--; /* the context stays: making another is slow */
 	pthread_mutex_unlock(&primary_lock);
 	return result;
 }
 
-/* The first version forgives releasing what is not held. */
+/* The first version accepts the release of a context that is not retained. */
 CKT_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
 	CUresult result = cuDevicePrimaryCtxRelease_v2(device);
@@ -280,7 +281,7 @@ static CUresult create(
 	}
 	uint64_t current = ckt_call_context;
 	if (current && !ckt_cudacommon_object_find(current, CKT_KIND_CONTEXT))
-		ckt_client_context_use(0); /* destroyed, which is no hindrance */
+		ckt_client_context_use(0); /* a destroyed current context does not prevent this */
 	result = create_there(context);
 	ckt_client_context_use(current);
 	if (!result)
@@ -307,8 +308,8 @@ static void look(struct ckt_cudacommon_object *object, void *data)
 }
 
 /*
- * Contexts of before CUDA 3.2, with addresses of 32 bits, have no room beside newer ones, nor those
- * beside them: so says an H200.
+ * Contexts of cuCtxCreate, the version before CUDA 3.2, have 32-bit addresses.  They cannot exist
+ * beside newer contexts, in either order (measured on an H200).
  */
 static bool has_room(bool first)
 {
@@ -378,7 +379,7 @@ CKT_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	return CUDA_SUCCESS;
 }
 
-/* Before there were stacks of contexts, users of one were counted. */
+/* Before CUDA had stacks of contexts, it counted the users of a context. */
 CKT_EXPORT CUresult cuCtxAttach(CUcontext *ret_context, unsigned int flags)
 {
 	struct ckt_context *context;
@@ -447,7 +448,7 @@ CKT_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	return is_or_was(handle) ? push(ckt_handle_id(handle)) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Before CUDA 4.0, a context that a thread has on its stack could not be pushed again. */
+/* Before CUDA 4.0, a thread could not push a context that was on its stack already. */
 CKT_EXPORT CUresult cuCtxPushCurrent(CUcontext handle)
 {
 	for (unsigned i = 0; handle && stack && i < stack->depth; i++)
@@ -472,7 +473,7 @@ CKT_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_client_context_current(&context);
-	/* Also that of one which is destroyed. */
+	/* A destroyed context has a device, too. */
 	const struct ckt_context *past = result == CUDA_ERROR_CONTEXT_IS_DESTROYED
 		? ckt_cudacommon_object_past(ckt_call_context, CKT_KIND_CONTEXT)
 		: NULL;
@@ -598,8 +599,8 @@ CKT_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 }
 
 /*
- * ---- Peer access.  Memory of the session is open to every device that can reach it; who may is
- * kept here, for CUDA's answers.
+ * ---- Peer access.  Every device that can access the session's memory may do so.  The client keeps
+ * which peers the program enabled, for CUDA's return values only.
  */
 
 static CUresult peer_of(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts.  The worker makes them; which one a thread has current is known here alone. */
+/* Contexts.  The worker makes them.  Only the client knows which context is current in a thread. */
 #pragma once
 
 #include <cuda.h>
@@ -15,23 +15,23 @@ struct ckt_context {
 	CUdevice device;
 	unsigned flags;
 	bool primary;
-	unsigned retained; /* of a primary context */
+	unsigned retained; /* of a primary context: how often */
 	unsigned api_version;
 	bool destroyed;
-	bool first;                    /* made by the first cuCtxCreate */
-	uint64_t aside;                /* ckt_client_stream_aside */
-	unsigned attached;             /* by cuCtxAttach, beside who made it */
+	bool first;                    /* made by cuCtxCreate, the version before CUDA 3.2 */
+	uint64_t aside;                /* the stream of ckt_client_stream_aside */
+	unsigned attached;             /* by cuCtxAttach: references beside the creator's */
 	struct ckt_stream_hints hints; /* of the legacy default stream */
-	/* known.h: of all that the context has, and of the legacy default stream */
+	/* Marks (known.h): of all the context's work, and of its legacy default stream. */
 	_Atomic uint64_t idle, default_idle;
-	/* devices whose memory this context may reach: cuCtxEnablePeerAccess */
+	/* Devices whose memory this context may access (cuCtxEnablePeerAccess). */
 	_Atomic uint64_t peers;
 };
 
 /*
- * The calling thread's context; CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT or
- * CUDA_ERROR_CONTEXT_IS_DESTROYED where there is none.
+ * Finds the calling thread's context.  Without one: CUDA_ERROR_NOT_INITIALIZED,
+ * CUDA_ERROR_INVALID_CONTEXT or CUDA_ERROR_CONTEXT_IS_DESTROYED.
  */
 CUresult ckt_client_context_current(struct ckt_context **ret_context);
-/* Makes the objects of the primary contexts; called once by cuInit. */
+/* Makes the objects of the primary contexts.  Only the first call has an effect. */
 void ckt_client_context_init(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings of core dumps.  A dump would be written on the GPU's machine, so none is made: switching
- * them on is not supported, all else is remembered for those who ask.
+ * Settings of core dumps.  The driver would write a dump on the GPU node, so Cricket makes none.
+ * Enabling dumps is not supported.  The client keeps the other settings and returns them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static CUresult give(void *value, size_t *size, const void *from, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-/* Of a text that was written, the size stays that of the program's buffer. */
+/* If a text was copied, *size stays the size of the program's buffer. */
 static CUresult give_text(char *value, size_t *size, const char *text)
 {
 	size_t buffer_bytes = *size;
@@ -142,7 +142,7 @@ CKT_EXPORT CUresult cuCoredumpSetAttributeGlobal(
 	return result;
 }
 
-/* A context's own settings are the process's: none dumps. */
+/* Every context has the settings of the process. */
 CKT_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	struct ckt_context *context;

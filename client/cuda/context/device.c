@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initialisation and devices: answered from what the hello brought, never over the wire. */
+/*
+ * Initialisation and devices.  The client answers most calls from what the worker sent with HELLO.
+ */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,8 +57,8 @@ CKT_EXPORT CUresult cuDriverGetVersion(int *version)
 		return CUDA_ERROR_INVALID_VALUE;
 	const struct ckt_devices_res *all = ckt_conn_devices();
 	/*
-	 * Programs ask before cuInit whether there is a driver new enough: ours speaks the API it
-	 * was built with.
+	 * Programs check before cuInit that the driver is new enough.  The result is at most the
+	 * version that this library was built with.
 	 */
 	int newest = CUDA_VERSION;
 	*version = all && all->driver_version < newest ? all->driver_version : newest;
@@ -189,7 +191,7 @@ CKT_EXPORT CUresult cuDeviceGetPCIBusId(char *bus_id, int length, CUdevice devic
 	return CUDA_SUCCESS;
 }
 
-/* domain:bus:device.function, the domain and the function may be left out. */
+/* domain:bus:device.function; the domain and the function may be omitted. */
 static bool parse_bus_id(const char *text, unsigned parts[4])
 {
 	char rest;
@@ -243,7 +245,7 @@ CKT_EXPORT CUresult cuDeviceGetP2PAttribute(
 		return result;
 	if (device == peer)
 		return CUDA_ERROR_INVALID_DEVICE;
-	/* Devices of two servers are nothing to each other. */
+	/* Devices of two servers have no link. */
 	if (ckt_conn_count > 1 &&
 		ckt_call_conn_of((unsigned)device) != ckt_call_conn_of((unsigned)peer)) {
 		if (attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices are asked about beside their attributes: affinity, atomics over a link. */
+/* Queries of devices other than attributes: affinity, atomic operations over a link. */
 #include <string.h>
 
 #include "client/cuda/call.h"
@@ -8,7 +8,7 @@
 #include "client/cuda/context/route.h"
 #include "cudacommon/interface.h"
 
-/* MPS alone has contexts on a part of the device. */
+/* Only MPS has contexts on a part of a device. */
 CKT_EXPORT CUresult cuDeviceGetExecAffinitySupport(
 	int *can, CUexecAffinityType type, CUdevice device)
 {
@@ -37,7 +37,7 @@ CKT_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffin
 	return CUDA_SUCCESS;
 }
 
-/* Also where an operation is none (seen on an H200). */
+/* Clears the capabilities, also if it then refuses an invalid operation (measured on an H200). */
 static CUresult no_atomics(
 	unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
 {
@@ -69,9 +69,9 @@ static CUresult ask_host_atomic(
 }
 
 /*
- * What the device can do on memory of the host that it is in.  Of a program on another host such
- * memory is a copy, which no atomic operation of the device's reaches while it runs: the attribute
- * says so, and so does this.
+ * The atomic operations of the device on its host's memory.  A program on another host has only a
+ * copy of such memory there, which running kernels do not share with the program.  So there are
+ * none, as CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED says.
  */
 CKT_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 	const CUatomicOperation *operations, unsigned int count, CUdevice device)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's log, as programs read it: lines about what was refused, the last LOG_BYTES of them.
- * Positions count the bytes ever written; an iterator is the low half of one.
+ * The driver's log, which programs read: lines about unsupported calls.  It keeps the last
+ * LOG_BYTES bytes.  A position counts the bytes ever written, modulo 2^32.  An iterator is a
+ * position.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ static void note(const char *name)
 		ring[written % LOG_BYTES] = i < length ? line[i] : '\n';
 		wrapped |= ++written >= LOG_BYTES;
 	}
-	/* As the reference says, callbacks may not call the driver: the lock is held. */
+	/* Callbacks must not call the driver (CUDA's reference says so): the lock is held. */
 	for (struct CUlogsCallbackEntry_st *c = callbacks; c; c = c->next)
 		c->call(c->data, CU_LOG_LEVEL_ERROR, line, (size_t)length);
 	pthread_mutex_unlock(&lock);
@@ -53,14 +54,17 @@ void ckt_client_driver_log_init(void)
 	ckt_call_noted = note;
 }
 
-/* Precondition: locked.  The oldest whole line at or behind the iterator; NULL: of all. */
+/*
+ * The position of the oldest whole line at or after the iterator (NULL: in the log).  Precondition:
+ * locked.
+ */
 static uint32_t first_line(const CUlogIterator *iterator)
 {
 	uint32_t oldest = wrapped ? written - LOG_BYTES : 0, from = iterator ? *iterator : oldest;
 	if (written - from > written - oldest)
 		from = oldest;
 	if (from == oldest && wrapped) {
-		/* Its beginning may be lost. */
+		/* The beginning of the oldest line may be overwritten. */
 		while (from != written && ring[from % LOG_BYTES] != '\n')
 			from++;
 		from += from != written;
@@ -78,11 +82,11 @@ CKT_EXPORT CUresult cuLogsCurrent(CUlogIterator *ret_iterator, unsigned int flag
 	return CUDA_SUCCESS;
 }
 
-/* Only whole lines, the last ones where there is no room for all; *size without the NUL. */
+/* Copies whole lines only; the last ones if there is not enough room. *size excludes the NUL. */
 CKT_EXPORT CUresult cuLogsDumpToMemory(
 	CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
 {
-	/* Flags are not looked at (seen on an H200). */
+	/* CUDA ignores the flags (measured on an H200). */
 	if (!buffer || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!*size)

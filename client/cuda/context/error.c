@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and texts of errors. */
+/* Names and texts of CUDA's errors. */
 #include "cudacommon/interface.h"
 
 struct error_text {

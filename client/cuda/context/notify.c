@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Async notifications: the worker sends what its driver tells, and a thread of ours calls what the
- * program registered.
+ * Async notifications.  The worker sends those of its driver, and a thread of this library calls
+ * the program's callbacks.
  *
- * The thread lives as long as something is registered, one for each server, and reads the
- * connection while nobody else does: a program that computes on its own hears of them too.  A
- * callback may call CUDA, except for registering and unregistering.
+ * Each server has one such thread while a callback is registered.  The thread reads the connection
+ * while no other thread does, so notifications arrive even if the program makes no CUDA calls.  A
+ * callback may call CUDA, except to register or unregister.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ struct CUasyncCallbackEntry_st {
 	unsigned server; /* the connection's number */
 	CUasyncCallback call;
 	void *data;
-	uint64_t instance;            /* the latest that came; it may be told again */
-	CUasyncNotificationInfo info; /* of the latest */
+	uint64_t instance;            /* of the latest; the worker may send it again */
+	CUasyncNotificationInfo info; /* the latest notification */
 	bool arrived, running;
 };
 
@@ -42,7 +42,7 @@ static struct listener listeners[CKT_SERVERS_MAX]; /* by the connection's number
 static uint64_t next_number;
 static __thread bool in_callback __attribute__((tls_model("initial-exec")));
 
-/* The child has no thread of ours, no session, and thereby nothing registered. */
+/* The child of a fork has no such thread, no session and no registered callbacks. */
 static void forked(void)
 {
 	returned = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
@@ -112,8 +112,8 @@ static void *listen_thread(void *opaque)
 }
 
 /*
- * From the thread that reads the socket: takes note and no more.  A number that is nobody's was
- * unregistered meanwhile.
+ * Runs in the thread that reads the socket, so it only stores the notification.  An unknown number
+ * belongs to an entry that has been unregistered.
  */
 static void notify(struct ckt_conn *conn, const struct ckt_notify_args *args)
 {
@@ -139,7 +139,7 @@ static bool start_thread(struct listener *listener)
 	if (listener->running)
 		return true;
 	sigfillset(&all);
-	/* A fault comes to the thread that makes it: managed memory lives on it. */
+	/* The thread itself must receive its faults: accesses to managed memory cause them. */
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -150,7 +150,7 @@ static bool start_thread(struct listener *listener)
 	return listener->running;
 }
 
-/* Among what is told from now on; false: there is no thread. */
+/* Registers the entry.  False if the thread cannot start. */
 static bool add(struct CUasyncCallbackEntry_st *entry)
 {
 	struct listener *listener = &listeners[entry->server];
@@ -170,7 +170,9 @@ static bool add(struct CUasyncCallbackEntry_st *entry)
 	return added;
 }
 
-/* False where there is no such one.  When it returns, no callback of it runs, and none will. */
+/*
+ * Removes the entry, and waits until its callback has returned.  False if there is no such entry.
+ */
 static bool take(CUasyncCallbackHandle handle, CUdevice device)
 {
 	pthread_mutex_lock(&lock);

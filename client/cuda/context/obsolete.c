@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of before CUDA 3.2, with addresses and sizes of 32 bits.  They are for contexts of that
- * version, which no driver for 64-bit programs makes any more (seen on an H200): any context is the
- * wrong one.
+ * Functions from before CUDA 3.2, with 32-bit addresses and sizes.  They work only in contexts of
+ * that version, which drivers for 64-bit programs no longer make (measured on an H200).  So they
+ * return the error for a wrong context.
  */
 #include "client/cuda/context/device.h"
 #include "cudacommon/interface.h"
@@ -39,7 +39,7 @@ CKT_EXPORT CUresult cuMemGetInfo(unsigned int *available, unsigned int *total)
 	return wrong_context();
 }
 
-/* What they are given does not matter. */
+/* The arguments are ignored. */
 #define REFUSED(name)                                            \
 	CKT_EXPORT CUresult ckt_old_##name(void) __asm__(#name); \
 	CUresult ckt_old_##name(void)                            \

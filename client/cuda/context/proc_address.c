@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entry points by name and version: the newest version of a function that is not newer than what
- * the program was written for. The undocumented export tables are refused, as whatever needs them
- * cannot work across a wire; CUPTI's first one is empty.
+ * Entry points by name and version.  The program gets the newest version of a function that is not
+ * newer than the CUDA version it asks for.  Undocumented export tables are refused, because their
+ * users cannot work over a network.  CUPTI's first table is an exception: it is empty.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -22,8 +22,8 @@ struct entry {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 /*
- * Only addresses matter here, and many old versions have no prototype in any one mode of cuda.h:
- * declare them by their symbol.
+ * Only the addresses matter here.  No mode of cuda.h declares all old versions, so this file
+ * declares them by symbol.
  */
 #define CKT_ENTRY_POINT(name, version, legacy, per_thread)                 \
 	extern void ckt_entry_##legacy##_##version(void) __asm__(#legacy); \
@@ -41,7 +41,7 @@ static const struct entry entries[] = {
 #pragma GCC diagnostic pop
 
 /*
- * The first entry of that name; NULL where there is none.  Entries of a name follow each other,
+ * Finds the first entry of the name; NULL if there is none.  Entries with one name are adjacent,
  * oldest first.
  */
 static const struct entry *find(const char *name)
@@ -77,7 +77,9 @@ CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 	if (!best)
 		ckt_debug("cuGetProcAddress: %s %s", symbol,
 			entry ? "is newer than what was asked for" : "is not known");
-	/* Not an error, also for who takes no status (seen with CUDA 13.0): the address says it. */
+	/*
+	 * This is no error, even if status is NULL (measured with CUDA 13.0): the address is NULL.
+	 */
 	if (!best)
 		return CUDA_SUCCESS;
 	*address = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? best->per_thread
@@ -95,7 +97,7 @@ CKT_EXPORT CUresult cuGetProcAddress(
 		cuGetProcAddress_v2(symbol, address ? &found : NULL, version, flags, NULL);
 	if (result)
 		return result;
-	/* Where there is none, the program's variable stays as it was. */
+	/* If there is no such function, the program's variable keeps its value. */
 	if (!found)
 		return CUDA_ERROR_NOT_FOUND;
 	*address = found;
@@ -103,10 +105,9 @@ CKT_EXPORT CUresult cuGetProcAddress(
 }
 
 /*
- * CUPTI of CUDA 13.2 and later asks for one table at its first call, and cuptiGetVersion fails
- * without it: JAX then computes on the CPU.  A table begins with its size and CUPTI looks at that,
- * so it is content with one in which there is no function; zeros follow for who looks for one all
- * the same.
+ * CUPTI of CUDA 13.2 and later asks for one table at its first call.  Without this table,
+ * cuptiGetVersion fails and JAX computes on the CPU. CUPTI checks only the size, the table's first
+ * word, and accepts a table without functions.  Zeros follow, in case a tool reads further.
  */
 static const uint8_t cupti_id[16] = {0x7c, 0xb6, 0x3f, 0x9b, 0x9c, 0xa4, 0x8e, 0x42, 0xa4, 0x84,
 	0xbe, 0xb6, 0x6e, 0x6a, 0xed, 0x7f};
@@ -122,8 +123,8 @@ CKT_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 		return CUDA_SUCCESS;
 	}
 	/*
-	 * Every library of NVIDIA's asks, some for dozens, and goes on without: only who looks for
-	 * it is told, once.
+	 * Every library of NVIDIA asks for such tables, some for dozens, and works without them.
+	 * So the debug log has this line only once.
 	 */
 	static atomic_bool said;
 	if (!atomic_exchange(&said, true))
@@ -138,7 +139,7 @@ static CUresult profiler(unsigned on)
 		: CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* A tool that wants to know where to look watches the worker: it is told there. */
+/* A profiler must observe the worker, so configure it there. */
 CKT_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output, CUoutput_mode mode)
 {
 	return CKT_AS_CUDA_NOT_SUPPORTED;

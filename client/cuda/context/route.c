@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where calls go; see route.h. */
+/* Chooses the connection of each call; see route.h. */
 #include "client/cuda/context/route.h"
 #include "client/conn/conn.h"
 #include "client/cuda/context/context.h"
@@ -16,7 +16,7 @@ void ckt_client_context_use(uint64_t context)
 struct ckt_conn *ckt_client_context_conn(uint64_t id)
 {
 	const struct ckt_context *context = ckt_cudacommon_object_find(id, CKT_KIND_CONTEXT);
-	/* What is destroyed says so itself, at its own server. */
+	/* For a destroyed context, its own server returns the error. */
 	if (!context)
 		context = ckt_cudacommon_object_past(id, CKT_KIND_CONTEXT);
 	return context ? ckt_call_conn_of((unsigned)context->device) : ckt_call_conn;
@@ -76,7 +76,7 @@ struct ckt_route ckt_route_to_conn(struct ckt_conn *conn)
 	struct ckt_route route = {
 		.away = conn != ckt_call_conn, .context = ckt_call_context, .conn = ckt_call_conn};
 	if (route.away) {
-		/* The context of the thread is none of that server's. */
+		/* The thread's context is not on that server. */
 		ckt_call_context = 0;
 		ckt_call_conn = conn;
 	}

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where calls go, with servers of several nodes (client/conn/nodes.c): over the connection to the
- * current context's device.
+ * Chooses the connection of each call if the program uses several servers (client/conn/nodes.c): by
+ * default, the connection to the current context's device.
  *
- * A handle or an address may belong to a device of another server than the current one's.  A
- * function that uses one goes there for as long as it runs, as if the program had made the owner's
- * context current:
+ * A handle or an address may belong to a device of another server.  While a function uses it, the
+ * function's calls go to that server, as if the program had made the owner's context current:
  *
  *	CUresult cuStreamQuery(CUstream stream)
  *	{
  *		CKT_ROUTE_STREAM(stream);
- *		...	calls go where the stream is
+ *		...	calls go to the stream's server
  *	}
  *
- * With one server each of these is one load and a compare.
+ * With one server, each of these macros costs one load and one compare.
  */
 #pragma once
 
@@ -28,28 +27,32 @@
 
 struct ckt_route {
 	bool away;
-	uint64_t context; /* to come back to */
+	uint64_t context; /* the context to return to */
 	struct ckt_conn *conn;
 };
 
 /* Makes the thread's next calls use the context (0: none), without checks. */
 void ckt_client_context_use(uint64_t context);
-/* The connection to the context's device; the current one for 0 and for an invalid context. */
+/*
+ * The connection to the context's device.  For 0 and for an invalid context: the current
+ * connection.
+ */
 struct ckt_conn *ckt_client_context_conn(uint64_t context);
-/* The same for the context of an object, such as a stream, of any kind. */
+/* The connection of an object's context, for an object of any kind. */
 struct ckt_conn *ckt_client_object_conn(uint64_t id, enum ckt_kind kind);
 /*
- * The connection to the server that has the address, the current one for the program's own memory.
+ * The connection to the server that has the address.  For the program's own memory: the current
+ * connection.
  */
 struct ckt_conn *ckt_client_address_conn(uint64_t address);
 
-/* Which server the context is at. */
+/* The number of the context's server. */
 unsigned ckt_client_context_node(uint64_t context);
 
 struct ckt_route ckt_route_to_context(uint64_t context);
 struct ckt_route ckt_route_to_object(uint64_t id, enum ckt_kind kind);
 struct ckt_route ckt_route_to_address(uint64_t address);
-/* Without a context. */
+/* The thread then has no context. */
 struct ckt_route ckt_route_to_device(CUdevice device);
 struct ckt_route ckt_route_to_pool(uint64_t pool);
 struct ckt_route ckt_route_to_conn(struct ckt_conn *conn);
