@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Library calls on streams that capture: the worker captures the call at once, with what is set of
- * its handles now, and the graph's node names it (cudacommon/graph_call.c).  It is a batched
- * command like the call itself, so capturing waits for nothing.
+ * Library calls on streams that capture.  The worker captures the call at once, with the current
+ * settings of the call's handles.  The graph's node names the captured call
+ * (cudacommon/graph_call.c).  It is a batched command, as the call itself is, so a capture waits
+ * for no reply.
  *
- * Memory that a shim has for a handle is the session's as any other.  Where captured calls use it,
- * it outlives the handle: natively the library's own memory of a capture is the graph's.
+ * A shim's memory for a handle is ordinary device memory of the session.  Captured calls that use
+ * this memory keep it after the handle is destroyed: natively, the library's memory of a capture
+ * belongs to the graph.
  */
 #include <stdlib.h>
 
@@ -19,7 +21,7 @@ struct call {
 	uint64_t workspace; /* 0: none */
 };
 
-/* Memory that only captured calls use any more.  Under the graphs' lock, as all below. */
+/* Memory that only captured calls still use.  The graphs' lock guards the list. */
 struct orphan {
 	struct orphan *next;
 	uint64_t address, context;
@@ -53,7 +55,7 @@ static void free_orphan(uint64_t address)
 		if (orphan->address != address)
 			continue;
 		*link = orphan->next;
-		/* Behind all that was put on streams. */
+		/* Freed after the work that is on streams now. */
 		ckt_cudacommon_graph_memory_free(orphan->address, orphan->context);
 		free(orphan);
 		return;
@@ -64,7 +66,10 @@ CUresult ckt_client_lib_workspace_alloc(size_t bytes, uint64_t *ret_address)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	CUdeviceptr address = 0;
-	/* The program has not asked for it, and a capture of its is not spoilt. */
+	/*
+	 * The program did not ask for this memory, so the allocation must not invalidate its
+	 * capture.
+	 */
 	CUresult result = cuThreadExchangeStreamCaptureMode(&mode);
 	if (result)
 		return result;
@@ -86,7 +91,7 @@ CUresult ckt_client_lib_workspace_free(uint64_t address)
 		orphans = orphan;
 	}
 	ckt_graph_leave(CUDA_SUCCESS);
-	/* Without memory to remember it by it stays until its context goes. */
+	/* If malloc failed, the memory stays allocated until its context is destroyed. */
 	return used ? CUDA_SUCCESS : cuMemFree_v2(address);
 }
 
@@ -127,7 +132,7 @@ void ckt_cudacommon_call_end(uint64_t id)
 		return;
 	uint64_t workspace = call->workspace;
 	CKT_ROUTE_CONTEXT(call->object.context);
-	/* Where the session is lost the worker has forgotten it anyway. */
+	/* If the session is lost, the worker has no call to end. */
 	CKT_BATCHED(lib_capture_end, LIB_CAPTURE_END, .id = id);
 	ckt_cudacommon_object_remove(&call->object);
 	if (workspace && !is_used(workspace))

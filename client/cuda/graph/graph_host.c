@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's memory in graphs: its bytes go before a launch and come back behind it, and around
- * host nodes.
+ * The client's memory in graphs.  The client sends this memory before a launch and fetches it after
+ * the launch.  It does the same around host nodes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "client/cuda/stream/hostfunc.h"
 #include "cudacommon/graph.h"
 
-/* One side of a copy in host memory, as rows: slices of rows of a pitch. */
+/* The host side of a copy: depth slices, each of height rows of width bytes. */
 struct rows {
 	uint64_t address, pitch, slice;
 	uint64_t width, height, depth;
@@ -32,7 +32,7 @@ static struct rows rows_of(const CUDA_MEMCPY3D *c, bool to_host)
 	r.slice = r.pitch * (height ? height : y + c->Height);
 	r.address =
 		ckt_handle_id(to_host ? c->dstHost : c->srcHost) + z * r.slice + y * r.pitch + x;
-	/* Dense rows are one long row. */
+	/* Rows without gaps are one long row. */
 	if (r.pitch == r.width || r.height == 1) {
 		r.width += (r.height - 1) * r.pitch;
 		r.height = 1;
@@ -42,10 +42,10 @@ static struct rows rows_of(const CUDA_MEMCPY3D *c, bool to_host)
 
 struct visit {
 	CUresult (*rows)(struct visit *visit, const struct rows *rows);
-	bool to_host; /* which side */
-	bool marked_only;
-	bool bodies_only; /* what may not run at all */
-	unsigned bodies;  /* around the graph that is visited */
+	bool to_host;     /* the host is the destination */
+	bool marked_only; /* visit marked nodes only */
+	bool bodies_only; /* visit copies in conditional bodies only */
+	unsigned bodies;  /* conditional bodies around the visited graph */
 	uint64_t exec, stream;
 	unsigned count;
 };
@@ -102,7 +102,7 @@ unsigned ckt_client_graph_host_nodes(const struct ckt_graph *graph)
 	return count;
 }
 
-/* Calls for pieces of at most CKT_DATA_MAX bytes. */
+/* Calls piece() for pieces of at most CKT_DATA_MAX bytes. */
 static CUresult each_piece(struct visit *visit, const struct rows *r,
 	CUresult (*piece)(struct visit *visit, uint64_t address, uint32_t size))
 {
@@ -136,7 +136,10 @@ CUresult ckt_client_exec_send_memory(struct ckt_exec *exec, uint64_t stream)
 {
 	struct visit visit = {.rows = send_rows, .exec = exec->object.id, .stream = stream};
 	CUresult result = each(&visit, exec->graph);
-	/* What comes back behind the launch is as it was where a body did not run. */
+	/*
+	 * A conditional body may not run.  Then the fetch after the launch must return these bytes
+	 * unchanged.
+	 */
 	visit.to_host = visit.bodies_only = true;
 	return result ? result : each(&visit, exec->graph);
 }
@@ -197,7 +200,9 @@ static CUresult poke_rows(struct visit *visit, const struct rows *r)
 	return each_piece(visit, r, poke_piece);
 }
 
-/* The copies before the node (or behind it), in its own graph and in those around that. */
+/*
+ * Visits the copies before the node (forward: after it), in its graph and in the enclosing graphs.
+ */
 static void around(struct visit *visit, struct ckt_node *node, bool forward)
 {
 	for (; node; node = node->graph->owner) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of graphs as they travel; see rpc/graph.h. */
+/* Encodes descriptions of graphs; see rpc/graph.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,7 +96,7 @@ static uint8_t *put_side(uint8_t *p, CUmemorytype type, const void *host, CUdevi
 
 static uint8_t *put_array_side(uint8_t *p, CUarray handle, size_t x, size_t y, size_t z)
 {
-	/* One that is gone by now is none to the worker, either. */
+	/* If the array is gone, the worker does not know it either. */
 	const struct ckt_array *array = ckt_client_array_find(handle);
 	return put_side(p, CU_MEMORYTYPE_ARRAY, NULL, array ? array->wire : 0, x, y, z, 0,
 		array ? array->level : 0);
@@ -171,8 +171,8 @@ static uint8_t *put_record(uint8_t *p, const struct ckt_node *node)
 uint8_t *ckt_client_node_wire_put(uint8_t *p, const struct ckt_node *node)
 {
 	/*
-	 * A node of a copy is known by what it was copied from: that is what the program has a
-	 * handle of.
+	 * A copied node has no handle in the program.  The program names it by the handle of the
+	 * original, so the worker gets that id.
 	 */
 	p = ckt_put_u64(p, node->object.id ? node->object.id : node->origin);
 	bool is_call = node->type == CU_GRAPH_NODE_TYPE_GRAPH && node->child->call;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of graphs as they travel; see rpc/graph.h. */
+/* Encodes descriptions of graphs; see rpc/graph.h. */
 #pragma once
 
 #include <cuda.h>
@@ -14,5 +14,5 @@ size_t ckt_client_graph_wire_size(const struct ckt_graph *graph);
 uint8_t *ckt_client_graph_wire_put(uint8_t *p, const struct ckt_graph *graph);
 size_t ckt_client_node_wire_size(const struct ckt_node *node);
 uint8_t *ckt_client_node_wire_put(uint8_t *p, const struct ckt_node *node);
-/* Sends the description under the id. */
+/* Sends the graph's description.  The worker keeps it under the id. */
 CUresult ckt_client_graph_send(const struct ckt_graph *graph, uint64_t id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executable graphs of the worker: made from descriptions, changed, launched. */
+/* Executable graphs.  The worker makes them from descriptions, changes and launches them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -66,7 +66,7 @@ void ckt_exec_settle_users(const struct ckt_exec *exec)
 		ctx_synchronize, CTX_SYNCHRONIZE, 0, NULL, .id = ckt_call_id(exec->object.context));
 }
 
-/* A host node of a launch under way must still find its function. */
+/* Waits for host functions: a host node of an unfinished launch still needs its record here. */
 void ckt_exec_settle(const struct ckt_exec *exec)
 {
 	(void)exec;
@@ -76,8 +76,9 @@ void ckt_exec_settle(const struct ckt_exec *exec)
 /* ---- Changes */
 
 /*
- * Nothing that the driver could refuse: XLA gives each kernel of a graph the addresses of a step's
- * buffers before it launches the graph.
+ * Whether a change concerns parameters only, which the driver cannot refuse.  Such changes need no
+ * reply.  They are frequent: before each launch of a graph, XLA sets the buffer addresses of its
+ * kernels.
  */
 static bool changes_arguments_only(const struct ckt_node *node, const struct ckt_node *to)
 {
@@ -95,7 +96,7 @@ static bool changes_arguments_only(const struct ckt_node *node, const struct ckt
 CUresult ckt_exec_change_node(
 	struct ckt_exec *exec, const struct ckt_node *node, const struct ckt_node *to)
 {
-	/* What a host node calls is known here alone. */
+	/* Only the client knows the function of a host node. */
 	if (node->type == CU_GRAPH_NODE_TYPE_HOST)
 		return CUDA_SUCCESS;
 	size_t size = ckt_client_node_wire_size(to);
@@ -125,10 +126,7 @@ CUresult ckt_exec_enable_node(struct ckt_exec *exec, const struct ckt_node *node
 		.exec = exec->object.id, .node = node->origin, .enabled = enabled);
 }
 
-/*
- * The worker makes its update in the order of the nodes that it has, so that both sides agree on
- * who is whose.
- */
+/* The worker updates its nodes in its own order, so that client and worker pair the same nodes. */
 CUresult ckt_exec_update(
 	struct ckt_exec *exec, const struct ckt_graph *graph, CUgraphExecUpdateResultInfo *ret_info)
 {
@@ -184,7 +182,7 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 		ckt_host_settle();
 		result = ckt_client_exec_send_memory(exec, stream);
 	}
-	/* Behind the reading of memory that this closes. */
+	/* After the transfer above, because this call closes the memory that the transfer reads. */
 	if (!result)
 		result = ckt_managed_before_launch();
 	if (!result)
@@ -195,7 +193,7 @@ CUresult ckt_exec_launch(struct ckt_exec *exec, uint64_t stream)
 	return result || !e->has_host_memory ? result : ckt_client_exec_fetch_memory(exec, stream);
 }
 
-/* ---- Memory of graphs: the worker frees it when what is queued now is done */
+/* ---- Memory of graphs: the worker frees it after the work that is queued now */
 
 CUresult ckt_cudacommon_graph_memory(
 	CUdevice device, size_t size, uint64_t *ret_address, uint64_t *ret_granted)
@@ -232,7 +230,7 @@ void ckt_cudacommon_graph_memory_free(uint64_t address, uint64_t context)
 	ckt_client_context_use(saved);
 }
 
-/* The driver draws it: a description goes to the worker, the text comes back. */
+/* The worker's driver prints the graph.  The client sends a description and receives the text. */
 CKT_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
 {
 	ckt_graph_enter();

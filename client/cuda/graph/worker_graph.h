@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executable graphs, as the client keeps them. */
+/* The client's records of executable graphs. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +8,6 @@
 
 struct ckt_client_exec {
 	struct ckt_exec exec;
-	bool has_host_memory; /* copies from or to the client's memory */
+	bool has_host_memory; /* the graph copies from or to the client's memory */
 	unsigned host_nodes;
 };
