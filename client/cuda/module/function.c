@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions: what a launch must know about one is fetched once, with the handle. */
+/* Functions of modules.  The client fetches all that a launch needs once, with the handle. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "client/cuda/module/module.h"
 #include "cudacommon/interface.h"
 
-/* One allocation holds the struct, its arrays and its name, so that the table can free it whole. */
+/* One allocation holds the struct, its arrays and its name, so that one free() releases all. */
 static struct ckt_function *make(const struct ckt_module_get_function_res *res, const char *name)
 {
 	uint32_t n = res->param_offsets_len;
@@ -45,8 +45,8 @@ static CUresult fetch(
 	struct ckt_reply reply;
 	struct ckt_module_get_function_res res;
 	/*
-	 * The id must be known before the call: a placeholder takes the slot, the real record its
-	 * place.
+	 * The call needs the id, so a placeholder takes a slot of the table first.  The final
+	 * record replaces it.
 	 */
 	struct ckt_cudacommon_object *placeholder = calloc(1, sizeof *placeholder);
 	if (!placeholder)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of modules: what the worker said of them when they were first asked for. */
+/* Functions of modules.  The worker describes a function when the program first asks for it. */
 #pragma once
 
 #include <cuda.h>
@@ -13,7 +13,7 @@ struct ckt_module;
 struct ckt_function {
 	struct ckt_cudacommon_object object;
 	uint64_t module;
-	struct ckt_function *next; /* of the same module */
+	struct ckt_function *next; /* function of the same module */
 	char *name;
 	unsigned param_count;
 	uint32_t param_bytes;
@@ -22,10 +22,10 @@ struct ckt_function {
 	uint32_t attribute_valid; /* bit per attribute */
 };
 
-/* A setting of the function changes: its occupancy is not known any more (occupancy.c). */
+/* Drops the cached occupancies of a function whose setting changes (occupancy.c). */
 void ckt_client_occupancy_forget(uint64_t function);
 
 CUresult ckt_client_module_function(
 	struct ckt_module *module, const char *name, struct ckt_function **ret_function);
-/* A CUfunction, or a CUkernel cast to one, as the function in the current context. */
+/* Finds the function of a CUfunction, or of a CUkernel cast to one, in the current context. */
 CUresult ckt_client_function_resolve(CUfunction handle, struct ckt_function **ret_function);

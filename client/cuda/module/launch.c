@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches: checked here against what the client knows of device and function, then sent and
- * forgotten.
+ * Launches.  The client checks a launch against its records of the device and the function.  Then
+ * it sends the launch and waits for no reply, except for launches with attributes.
  */
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ struct launch {
 	unsigned attr_count;
 };
 
-/* The limits of the launching thread's device, cached: a launch asks for them every time. */
+/* The limits of the launching thread's device.  They are cached because each launch needs them. */
 struct limits {
 	bool known;
 	unsigned grid[3], block[3], threads, registers;
@@ -66,8 +66,8 @@ static CUresult check(const struct ckt_function *f, const struct launch *l, CUde
 	if (threads > limit->threads)
 		return CUDA_ERROR_INVALID_VALUE;
 	/*
-	 * Beyond the kernel's launch bounds is a wrong value; more registers than there are is
-	 * something else (seen on an H200).
+	 * More threads than the kernel's launch bounds are an invalid value.  A need for more
+	 * registers than the device has is a different error (measured on an H200).
 	 */
 	if (threads > (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
 		return threads * (unsigned)f->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] >
@@ -105,7 +105,7 @@ static void put_params(uint8_t *p, const struct ckt_function *f, void **params)
 	memset(p + end, 0, ckt_padded(f->param_bytes) - end);
 }
 
-/* At p behind the fixed part, which ends with their length. */
+/* Writes the parameters at p, behind the fixed part.  That part ends with their length. */
 static void put_arguments(
 	uint8_t *p, const struct ckt_function *f, void **params, const void *packed, uint32_t size)
 {
@@ -161,15 +161,16 @@ static CUresult send_ex(const struct ckt_function *f, const struct launch *l, vo
 		return result;
 	put_arguments(ckt_launch_kernel_ex_args_put(call.p, &args), f, params, packed, size);
 	/*
-	 * Which attributes a device takes is the driver's to say: this launch waits for its answer.
+	 * Only the driver knows which attributes a device supports, so this launch waits for the
+	 * reply.
 	 */
 	return ckt_call_wait(&call, NULL);
 }
 
 /*
- * With memory that both sides use.  Parameters may lie in it themselves: they are read before it is
- * closed, and outside of the queue's lock; and they may lead to pinned memory, which the device
- * then needs.
+ * Launches if the program has memory that host and device share.  The parameters themselves may be
+ * in such memory.  So the function reads them before the memory is closed, outside of the ring's
+ * lock.  They may also point to pinned memory, which the device then needs.
  */
 __attribute__((noinline)) static CUresult launch_shared(const struct ckt_function *f,
 	const struct launch *l, void **params, const void *packed, uint32_t size)
@@ -245,7 +246,10 @@ static CUresult launch_here(
 		result = ckt_launch_attribute_check(&l->attrs[i], false);
 		if (result)
 			return result;
-		/* It is recorded anew, whatever it was in a capture. */
+		/*
+		 * The launch records the event, so an earlier recording in a capture no longer
+		 * counts.
+		 */
 		uint64_t event = ckt_handle_id(ckt_launch_attribute_event(&l->attrs[i], &edge));
 		ckt_capture_event_forget(event);
 		ckt_client_event_beside(event);
@@ -258,8 +262,8 @@ static CUresult launch_here(
 }
 
 /*
- * A function belongs to a context, and so does a stream; a kernel of a library goes where the
- * stream is.
+ * Sends the launch to the server of its context.  A function and a stream belong to a context.  A
+ * kernel of a library runs in the stream's context.
  */
 static CUresult launch(
 	CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
@@ -298,7 +302,7 @@ CKT_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction handle, unsigned int gr
 	CUresult result = ckt_client_context_current(&context);
 	if (result)
 		return result;
-	/* All blocks must be resident together, and whether they are is reported at once. */
+	/* All blocks must be resident together.  Otherwise the error is returned at once. */
 	int blocks;
 	result = cuOccupancyMaxActiveBlocksPerMultiprocessor(
 		&blocks, handle, (int)(block_x * block_y * block_z), shared_bytes);

@@ -6,6 +6,6 @@
 
 struct ckt_function;
 
-/* What CUDA checks of a launch at once, in the current context. */
+/* The checks of a launch that CUDA makes at once, in the current context. */
 CUresult ckt_client_launch_check(const struct ckt_function *f, const unsigned grid[3],
 	const unsigned block[3], unsigned shared_bytes);

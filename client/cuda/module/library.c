@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries and kernels: images that belong to no context, loaded as a module into each context
- * that uses them.  All of it is the client's affair: the worker knows modules and functions only.
+ * Libraries and kernels: images without a context.  Each context that uses a library loads its
+ * image as a module.  Only the client knows libraries and kernels; the worker knows only modules
+ * and functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ struct loaded {
 struct library {
 	struct ckt_cudacommon_object object;
 	pthread_mutex_t lock;
-	/* a copy, or the program's own where it says that it keeps it */
+	/* A copy, or the program's own image if the program promises to keep it. */
 	void *data;
 	size_t size;
 	bool owned;
@@ -69,7 +70,7 @@ static struct kernel *find_kernel(uint64_t id)
 }
 
 /*
- * The library's module in the current context, loaded if it is not yet.  Precondition:
+ * Finds the library's module in the current context; loads it first if necessary.  Precondition:
  * library->lock held.
  */
 static CUresult module_in(struct library *library, struct ckt_module **ret_module)
@@ -84,7 +85,7 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 			ckt_cudacommon_object_find(library->loaded[i].module, CKT_KIND_MODULE);
 		if (*ret_module && library->loaded[i].context == context->object.id)
 			return CUDA_SUCCESS;
-		/* Its context has ended or was reset. */
+		/* The module's context was destroyed or reset. */
 		if (!*ret_module)
 			place = &library->loaded[i];
 	}
@@ -103,8 +104,8 @@ static CUresult module_in(struct library *library, struct ckt_module **ret_modul
 }
 
 /*
- * Runs in the current context, or, where the thread has none, in the first device's primary
- * context.
+ * Finds the module in the current context.  If the thread has none, the function uses the primary
+ * context of the first device.
  */
 static CUresult any_module(struct library *library, struct ckt_module **ret_module)
 {
@@ -161,8 +162,8 @@ static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool
 	if (copy)
 		memcpy(library->data, data, size);
 	/*
-	 * Where a context is at hand a bad image is told now, as CUDA does; otherwise by the first
-	 * use.
+	 * With a current context, an invalid image is an error now, as in CUDA.  Otherwise its first
+	 * use returns the error.
 	 */
 	struct ckt_module *module;
 	CUresult result = CUDA_SUCCESS;
@@ -172,7 +173,10 @@ static CUresult load(CUlibrary *ret_library, const void *data, size_t size, bool
 		library->n_options = n_options;
 		result = any_module(library, &module);
 	}
-	/* Places for logs and times are this call's own; later loads have none. */
+	/*
+	 * The options for logs and times point to memory for this call only, so later loads omit
+	 * them.
+	 */
 	unsigned n_kept = 0;
 	for (unsigned i = 0; i < n_options; i++) {
 		if (ckt_jit_writes(options[i]))
@@ -246,7 +250,7 @@ CKT_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 	return CUDA_SUCCESS;
 }
 
-/* The library's kernel of that name, entered if it is new.  The name must exist in the image. */
+/* Finds or adds the library's kernel of that name.  The name must exist in the image. */
 static CUresult intern_kernel(struct library *library, const char *name, CUkernel *ret_kernel)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -335,8 +339,8 @@ CKT_EXPORT CUresult cuLibraryGetManaged(
 }
 
 /*
- * Functions at one address for host and device are for machines whose processors share theirs: no
- * library has one.
+ * Functions with one address for host and device need a CPU and a GPU that share an address space.
+ * No library here has such functions.
  */
 CKT_EXPORT CUresult cuLibraryGetUnifiedFunction(
 	void **ret_function, CUlibrary handle, const char *symbol)
@@ -414,9 +418,7 @@ CKT_EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel handle)
 	return result;
 }
 
-/*
- * Attributes are asked per device: the kernel's function in that device's primary context has them.
- */
+/* The attributes of a kernel are those of its function in the device's primary context. */
 static CUresult function_on(CUkernel handle, CUdevice device, CUfunction *ret_function)
 {
 	CUcontext primary;

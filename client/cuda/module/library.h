@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Libraries (cuLibrary*), as launches use them. */
+/* Libraries (cuLibrary*): what launches need of them. */
 #pragma once
 
 #include <cuda.h>
@@ -8,5 +8,5 @@
 
 struct ckt_function;
 
-/* The kernel's function in the current context. */
+/* Finds the kernel's function in the current context. */
 CUresult ckt_client_kernel_function(uint64_t kernel, struct ckt_function **ret_function);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The linker: inputs are gathered here, sent by content, and linked at the worker in one call.  The
- * result stays at the worker; the bytes come back because the program is entitled to them, and
- * loading them sends only their hash.
+ * The linker.  The client collects the inputs, sends them by content, and the worker links them in
+ * one call.  The worker keeps the result.  The client fetches the bytes too, because the program
+ * may use them.  Loading them later sends only their hash.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,7 @@ CKT_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, con
 	CUresult result = ckt_client_file_read(path, &data, &size);
 	if (result)
 		return result;
-	/* Text inputs are handed over with their NUL. */
+	/* A text input includes its NUL. */
 	result = cuLinkAddData_v2(state, type, data, type == CU_JIT_INPUT_PTX ? size + 1 : size,
 		path, n_options, options, values);
 	free(data);

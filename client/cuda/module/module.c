@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules: loaded at the worker by content, functions and globals asked for once and remembered. */
+/* Modules.  The worker loads them by content.  The client fetches functions and globals once. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ CUresult ckt_client_file_read(const char *path, void **ret_data, size_t *ret_siz
 	CUresult result = CUDA_ERROR_FILE_NOT_FOUND;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-		/* Text images need not end in NUL in a file. */
+		/* A text image in a file may lack the final NUL. */
 		char *data = malloc((size_t)status.st_size + 64);
 		size_t have = 0;
 		ssize_t n = 1;
@@ -247,7 +247,7 @@ CUresult ckt_client_module_variable(
 	ckt_call_reply_release(&reply);
 	if (!good)
 		return CUDA_ERROR_UNKNOWN;
-	/* At another server the same address is another variable's. */
+	/* At another server, the same address belongs to a different variable. */
 	if (res.size &&
 		!(ckt_range_find(res.address, &known) && known.base == res.address &&
 			ckt_client_context_conn(known.context) == ckt_call_conn)) {
@@ -281,7 +281,7 @@ CKT_EXPORT CUresult cuModuleGetGlobal_v2(
 	return ckt_client_module_variable(handle, name, address, size, &managed);
 }
 
-/* ---- Listing functions: names come in pages of whole NUL-terminated strings. */
+/* ---- Lists of functions: the worker sends the names in pages of whole NUL-terminated strings. */
 
 static CUresult list_page(struct ckt_module *module, uint32_t first, struct ckt_reply *reply,
 	struct ckt_module_list_functions_res *ret_res)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules: loading them, and what is in them. */
+/* Modules: how to load them, and their contents. */
 #pragma once
 
 #include <cuda.h>
@@ -23,18 +23,21 @@ struct ckt_module {
 CUresult ckt_client_module_load(const void *data, size_t size, unsigned n_options,
 	CUjit_option *options, void **values, CUmodule *ret_module);
 CUresult ckt_client_module_unload(struct ckt_module *module);
-/* What lived in a context that has ended or was reset: its handles are no handles any more. */
+/* Forgets the modules of a context that was destroyed or reset; their handles become invalid. */
 void ckt_client_module_forget_context(uint64_t context);
 /*
- * Address, size and whether it is declared __managed__; then the program can use it from here on.
+ * Finds a variable: its address, its size, and whether it is __managed__.  The program can access a
+ * managed variable from then on.
  */
 CUresult ckt_client_module_variable(
 	CUmodule handle, const char *name, CUdeviceptr *address, size_t *size, bool *ret_managed);
 /*
- * Calls visit for the names of at most max functions, in the module's order; stops at the first
+ * Calls visit for the names of at most max functions, in the module's order.  Stops at the first
  * error.
  */
 CUresult ckt_client_module_each_function(struct ckt_module *module, unsigned max,
 	CUresult (*visit)(void *data, const char *name), void *data);
-/* The file's bytes in malloc'd memory with at least one NUL behind them. */
+/*
+ * Reads a file into malloc'd memory, with at least one NUL behind its bytes.  The caller frees it.
+ */
 CUresult ckt_client_file_read(const char *path, void **ret_data, size_t *ret_size);

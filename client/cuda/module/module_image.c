@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images of modules: where they end, and bringing their bytes to the worker once.
+ * Images of modules: finds their sizes and sends their bytes to the worker once.
  *
- * Two undocumented layouts are relied on, by the sizes in their headers only: the fat binary
- * container (magic 0xBA55ED50, as written by fatbinary of CUDA 9 to 13: header size at 6, size of
- * what follows at 8) and the wrapper nvcc emits around it (magic 0x466243B1: the container's
- * address at 8).
+ * This file relies on two undocumented layouts, but only on the sizes in their headers.  The first
+ * is the fat binary container, as fatbinary of CUDA 9 to 13 writes it: magic 0xBA55ED50, header
+ * size at offset 6, size of the rest at offset 8.  The second is nvcc's wrapper around it: magic
+ * 0x466243B1, the container's address at offset 8.
  */
 #include <elf.h>
 #include <nettle/sha2.h>
@@ -16,7 +16,7 @@
 
 enum { FATBIN_MAGIC = 0xBA55ED50, WRAPPER_MAGIC = 0x466243B1 };
 
-/* Makes *end at least offset + count * size; false where there is no such place. */
+/* Makes *end at least offset + count * size.  False if that overflows. */
 static bool reach(uint64_t *end, uint64_t offset, uint64_t count, uint64_t size)
 {
 	uint64_t bytes, last;
@@ -36,9 +36,7 @@ static bool elf_extent(const uint8_t *image, size_t *ret_size)
 	uint64_t end = sizeof header, sections = header.e_shnum;
 	if (header.e_shoff && header.e_shentsize != sizeof section)
 		return false;
-	/*
-	 * A file of more sections than the header can count has their number in the first of them.
-	 */
+	/* If the header's field cannot hold the number of sections, the first section holds it. */
 	if (header.e_shoff && !sections) {
 		memcpy(&section, image + header.e_shoff, sizeof section);
 		sections = section.sh_size;
@@ -65,8 +63,8 @@ CUresult ckt_client_image_extent(const void *image, const void **ret_data, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	const uint8_t *p = image;
 	/*
-	 * Four bytes at least: the shortest text that could be PTX is longer, and an empty one ends
-	 * in its first.
+	 * Reading four bytes is safe if the first is not 0: the shortest PTX text is longer.  An
+	 * empty text ends with its first byte.
 	 */
 	if (!p[0])
 		return CUDA_ERROR_INVALID_IMAGE;

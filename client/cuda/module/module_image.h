@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a module, and how they get to the worker. */
+/* The bytes of a module, and how they reach the worker. */
 #pragma once
 
 #include <cuda.h>
@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * Bytes of a module image by its own header: fat binary (container or nvcc's wrapper), ELF, or
- * text.  *ret_data is where it begins.
+ * Finds the bytes of a module image by its header: fat binary (container or nvcc's wrapper), ELF,
+ * or text. *ret_data is the first byte.
  */
 CUresult ckt_client_image_extent(const void *image, const void **ret_data, size_t *ret_size);
-/* Makes sure that the worker holds these bytes; ret_hash: 32 bytes. */
+/* Makes sure that the worker has these bytes.  ret_hash: 32 bytes. */
 CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash);

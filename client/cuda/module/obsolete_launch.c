@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches as CUDA had them before 4.0: shape and parameters are set on the function, then it is
- * launched.
+ * Launches from before CUDA 4.0.  The program sets shape and parameters on the function, then
+ * launches it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static CKT_LOCK(lock);
 static struct setting *settings;
 
 /*
- * With the lock held after success: the function's setting, made where there is none; those of
- * functions that are gone go.
+ * Finds or makes the function's setting, and keeps the lock held after success.  Frees the settings
+ * of functions that no longer exist.
  */
 static CUresult enter(CUfunction handle, struct setting **ret_setting)
 {

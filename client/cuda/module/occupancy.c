@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Occupancy: the device's arithmetic, asked at the worker.  An answer stands until a setting of the
- * function or its context changes, or the session continues elsewhere.
+ * Occupancy: the worker asks the driver.  The client keeps a result until a setting of the function
+ * or its context changes, or the session continues on another server.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,13 +15,15 @@
 #include "client/cuda/context/route.h"
 #include "cudacommon/interface.h"
 
-/* A search for the best block size asks for up to 32 sizes of one function. */
+/*
+ * The size of the cache.  A search for the best block size asks for up to 32 sizes of one function.
+ */
 enum { KNOWN = 512 };
 
-/* A question and its answer. */
+/* A query and its result. */
 struct occupancy {
 	uint64_t function; /* 0: none */
-	uint64_t settings; /* ckt_call_settings, when it was asked */
+	uint64_t settings; /* ckt_call_settings at the time of the query */
 	size_t shared_bytes;
 	unsigned block_size, flags;
 	int blocks;
@@ -30,7 +32,7 @@ struct occupancy {
 static struct occupancy known[KNOWN];
 static CKT_LOCK(lock);
 
-/* Each question has one place.  Precondition: lock held. */
+/* Each query has exactly one place.  Precondition: lock held. */
 static struct occupancy *place_of(const struct occupancy *o)
 {
 	uint64_t hash = o->function * 31 + o->block_size / 32 + o->shared_bytes / 16 + o->flags;
@@ -46,7 +48,7 @@ void ckt_client_occupancy_forget(uint64_t function)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Fills in o->blocks if they are known. */
+/* Fills in o->blocks if the cache has the result. */
 static bool look_up(struct occupancy *o)
 {
 	pthread_mutex_lock(&lock);
@@ -176,8 +178,8 @@ CKT_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(
 }
 
 /*
- * The block size that keeps most threads resident; the size-to-shared-memory function is the
- * program's, so the search runs here.
+ * Finds the block size that keeps most threads resident.  The program's own function computes the
+ * shared memory of a block size, so the search runs in the client.
  */
 CKT_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *best_block,
 	CUfunction handle, CUoccupancyB2DSize shared_of_block, size_t shared_bytes, int limit,
