@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: made, recorded and destroyed without an answer; asked and waited for at the worker. */
+/* Events.  Create, record and destroy wait for no reply.  The worker answers queries and waits. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,16 @@ struct ckt_event {
 	struct ckt_cudacommon_object object;
 	unsigned flags;
 	/*
-	 * Counts the beginnings and ends of recordings.  A query that began at this number, and saw
-	 * the event finished, stands until the number changes.
+	 * Counts the starts and ends of recordings.  A query notes the number at its start.  If the
+	 * event was finished, that result stays valid until the number changes.
 	 */
 	_Atomic uint64_t records, finished;
-	/* It is recorded otherwise than by cuEventRecord, too: nothing is known of it. */
+	/*
+	 * Something other than cuEventRecord records the event too, so the client asks the worker
+	 * each time.
+	 */
 	_Atomic bool beside;
-	/* The latest recording, under `lock`: its call's number (0: none), and its stream. */
+	/* The latest recording, under `lock`: the number of its call (0: none), and its stream. */
 	pthread_mutex_t lock;
 	uint64_t number, stream;
 };
@@ -100,8 +103,8 @@ CKT_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 	if (result)
 		return result;
 	/*
-	 * Another process must not open it any more; the answer, which comes behind the
-	 * destruction, is that there is no such event.
+	 * Other processes must not be able to open the event after this call.  So wait for a reply
+	 * that follows the destruction.  The expected reply is that there is no such event.
 	 */
 	if (event->flags & CU_EVENT_INTERPROCESS)
 		result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = event->object.id);
@@ -120,7 +123,7 @@ void ckt_client_event_forget_context(uint64_t context)
 	ckt_cudacommon_object_each_of_context(CKT_KIND_EVENT, context, forget);
 }
 
-/* Of two threads that record at once, the later call is the recording that counts. */
+/* If two threads record at once, the later call counts. */
 static void note(struct ckt_event *event, uint64_t number, uint64_t stream)
 {
 	pthread_mutex_lock(&event->lock);
@@ -176,7 +179,7 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	result = ckt_capture_record(event->object.id, id, flags, &done);
 	if (result || done)
 		return result;
-	/* External to what? */
+	/* CU_EVENT_RECORD_EXTERNAL is for captures only. */
 	if (flags & CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	result = record(event, id, flags);
@@ -188,7 +191,7 @@ CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)
 	return cuEventRecordWithFlags(handle, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
-/* All that the context has been given. */
+/* Records all work that the context has now. */
 CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 {
 	struct ckt_event *event = find(event_handle);
@@ -208,7 +211,7 @@ CKT_EXPORT CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle)
 		.context = ckt_call_id(context->object.id), .event = event->object.id);
 }
 
-/* All that the context will be given waits. */
+/* Makes all future work of the context wait for the event. */
 CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 {
 	struct ckt_event *event = find(event_handle);
@@ -221,7 +224,10 @@ CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 	CUresult result = ckt_capture_context_check(context->object.id);
 	if (!result)
 		result = ckt_capture_event_check(event->object.id);
-	/* Of another server: it is waited for here, and what the context is given comes later. */
+	/*
+	 * The event is on another server, so this thread waits.  Later work of the context then
+	 * follows it.
+	 */
 	if (!result && ckt_conn_count > 1 &&
 		ckt_client_context_conn(event->object.context) !=
 			ckt_client_context_conn(context->object.id))
@@ -233,7 +239,7 @@ CKT_EXPORT CUresult cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 			  .context = ckt_call_id(context->object.id), .event = event->object.id);
 }
 
-/* The number under which an answer about the event stands; 0: it does not. */
+/* The number for which a result about the event is valid; 0: ask the worker each time. */
 static uint64_t question_of(const struct ckt_event *event)
 {
 	if (event->flags & CU_EVENT_INTERPROCESS || atomic_load(&event->beside) ||
@@ -290,7 +296,7 @@ CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 	if (!milliseconds || !first || !second ||
 		(first->flags | second->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* Clocks of two servers are not compared, nor are those of two devices. */
+	/* Servers have different clocks, so there is no time between their events. */
 	if (ckt_conn_count > 1 &&
 		ckt_client_context_conn(first->object.context) !=
 			ckt_client_context_conn(second->object.context))
@@ -311,7 +317,7 @@ CKT_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 }
 
 /*
- * ---- Events of several processes: those of this user whose sessions are on the same node; see
+ * ---- Events of several processes, whose sessions belong to one owner at one server; see
  * rpc/ipc.h
  */
 
@@ -351,7 +357,7 @@ CKT_EXPORT CUresult cuIpcOpenEventHandle(CUevent *ret_event, CUipcEventHandle ha
 		return result;
 	if (memcmp(ours.magic, CKT_IPC_MAGIC, sizeof ours.magic) != 0 || ours.kind != CKT_IPC_EVENT)
 		return CUDA_ERROR_MAP_FAILED;
-	/* Its own memory CUDA refuses a process so, and its own events. */
+	/* CUDA returns this error if a process opens its own event or memory. */
 	if (ckt_client_ipc_own(&ours))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	struct ckt_event *event =

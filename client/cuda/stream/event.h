@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events, as the other files of client/cuda use them. */
+/* Events: functions for the other files of client/cuda. */
 #pragma once
 
 #include <cuda.h>
@@ -9,19 +9,19 @@
 #include <stdint.h>
 
 /*
- * A graph of the program has recorded events, or may: what is known of an event may be over with
- * any launch of a graph.  Once true it stays so.
+ * A graph of the program records events, or may do so.  Then each launch of a graph can make an
+ * event unfinished, so the client asks the worker each time.  Once true, it stays true.
  */
 extern _Atomic bool ckt_client_event_graphs_record;
 /*
- * The event is about to be recorded otherwise than by cuEventRecord: from here on the worker is
- * asked about it each time.  0 and what is no event: nothing.
+ * Something other than cuEventRecord is about to record the event.  From now on, the client asks
+ * the worker about it each time.  Ignores 0 and ids of other objects.
  */
 void ckt_client_event_beside(uint64_t event);
-/* Of a context that has ended or was reset: its handles are no handles any more. */
+/* Forgets the events of a context that was destroyed or reset; their handles become invalid. */
 void ckt_client_event_forget_context(uint64_t context);
 /*
- * Of an event of several processes: what was put on a stream for it is there when the call returns,
- * as another process may be told so next.
+ * Only for events of several processes: waits until the worker has executed the calls before this
+ * one.  The program may then tell another process about the event.
  */
 CUresult ckt_client_event_arrived(uint64_t event);

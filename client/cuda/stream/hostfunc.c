@@ -15,11 +15,11 @@
 
 enum { DONE_KEPT = 1024 };
 
-/* On a stream and not yet called. */
+/* A host function on a stream that has not run yet. */
 struct registered {
 	struct registered *next;
 	uint64_t number;
-	CUhostFn function; /* one of the two */
+	CUhostFn function; /* exactly one of the two is set */
 	CUstreamCallback callback;
 	CUstream stream;
 	void *data;
@@ -31,14 +31,15 @@ struct arrived {
 };
 
 /*
- * What one server calls: its thread waits on its connection, and its instances are its own numbers.
+ * The state of one server's host functions.  One thread waits on the server's connection.
+ * Instances are numbers of that server.
  */
 struct caller {
 	struct ckt_conn *conn;
-	_Atomic uint64_t context; /* that the last one was put in */
+	_Atomic uint64_t context; /* context of the latest host function */
 	_Atomic uint64_t enqueued, finished;
 	struct arrived *arrived, **arrived_last;
-	/* instances, so that what is told twice is done once */
+	/* Executed instances: if the worker sends one twice, it runs once. */
 	uint64_t done[DONE_KEPT], running;
 	unsigned done_next;
 	bool have_thread;
@@ -101,7 +102,7 @@ static void run(struct caller *caller, const struct ckt_host_call_args *call)
 {
 	CUhostFn function = NULL;
 	void *data = NULL;
-	/* What its stream has done is there. */
+	/* The stream's earlier work is done, so fetch its results. */
 	ckt_registered_after_wait(CUDA_SUCCESS, 0);
 	if (!call->exec) {
 		run_registered(call);
@@ -152,7 +153,7 @@ static void *host_thread(void *opaque)
 	}
 }
 
-/* From the thread that reads the socket: takes note and no more. */
+/* Runs in the thread that reads the socket, so it only stores the call. */
 static void host_call(struct ckt_conn *conn, const struct ckt_host_call_args *call)
 {
 	struct caller *caller = &callers[conn->number];
@@ -183,7 +184,7 @@ static CUresult start_thread(struct caller *caller)
 	sigset_t all, before;
 	pthread_t thread;
 	sigfillset(&all);
-	/* A fault comes to the thread that makes it: managed memory lives on it. */
+	/* The thread itself must receive its faults: accesses to managed memory cause them. */
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -224,8 +225,8 @@ void ckt_client_host_settle_slow(void)
 	if (in_host_thread)
 		return;
 	/*
-	 * When the GPU has nothing left to do, whatever was to be called has been; work that failed
-	 * calls nothing and does not hang this.
+	 * When the GPU is idle, all host functions have run.  After an error, the streams call
+	 * none, and this wait still ends.
 	 */
 	for (unsigned i = 0; i < ckt_conn_count; i++) {
 		if (callers[i].finished >= callers[i].enqueued)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the program that run when a stream gets there: cuLaunchHostFunc,
- * cuStreamAddCallback, host nodes of graphs.
+ * Functions of the program that run in stream order: cuLaunchHostFunc, cuStreamAddCallback, host
+ * nodes of graphs.
  *
- * The worker's stream stops and tells us; the function runs on one thread of ours, made for the
- * first of them, in the order of telling; our answer lets the stream go on.  Inside such a function
- * CUDA must not be called, and says so.
+ * The worker's stream stops and sends a message.  One thread of this library runs the functions in
+ * the order of these messages; the first host function starts the thread.  The client's
+ * command HOST_FUNC_DONE lets the stream continue.  CUDA calls in such a function return an error.
  */
 #pragma once
 
@@ -16,16 +16,16 @@
 
 extern _Atomic uint64_t ckt_host_enqueued, ckt_host_settled;
 
-/* Announces that so many functions will be called for work that is about to be sent. */
+/* Announces that the next work to be sent calls this number of functions. */
 CUresult ckt_client_host_expect(unsigned count);
 void ckt_client_host_settle_slow(void);
-/* Whether this is the thread that runs them: streams wait for it. */
+/* Whether the calling thread runs host functions; streams wait for that thread. */
 bool ckt_client_host_thread(void);
 
 /*
- * Before host memory is read for a copy, or something is sent that the worker can only do while the
- * GPU gets on: functions that were put on streams before may still write that memory.  Waits until
- * they have run.
+ * Waits until the host functions on streams have run.  Call it before the client reads host memory
+ * for a copy, because those functions may still write that memory.  Also call it before a command
+ * that the worker can execute only while the GPU progresses.
  */
 static inline void ckt_host_settle(void)
 {

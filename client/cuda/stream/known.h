@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the client knows to be finished, so that a wait for it or a query needs no question.
+ * Work that the client knows to be finished, so that waits and queries need no round trip:
  *
  *	a stream, a context	nothing was issued since a wait that covered it
  *	an event		seen finished, or recorded before a wait that covered its stream, and
  *				not recorded since
  *
- * A mark M says that all calls with numbers below M are done, of a stream or of a context: a wait
- * sets it to the number of calls that were issued (ckt_call_issued) before it began, and a copy to
- * the host to the number behind its own.  Calls of other threads and for other streams change the
- * number of issued calls, too: then the worker is asked, as before.
+ * A mark M of a stream or a context says that all its calls with numbers below M are done.  A wait
+ * sets the mark to the number of calls issued (ckt_call_issued) before the wait began.  A copy to
+ * the host sets it to the number after its own call.  Calls of other threads and for other streams
+ * change the number of issued calls, too.  Then the client asks the worker.
  *
- * Where the program's writes and the GPU's meet at waits (memory that it registered, managed memory
- * that it writes early) every wait is a real one.
+ * Every wait asks the worker if waits also transfer memory: registered memory, and managed memory
+ * that the program writes early.
  *
- * Threading: any.
+ * Any thread may use these functions.
  */
 #pragma once
 
@@ -26,7 +26,7 @@
 #include "client/cuda/memory/early_writes.h"
 #include "client/cuda/memory/registered.h"
 
-/* Marks only grow.  The mark for a wait that begins now, and for what is to be known; 0: ask. */
+/* The mark for a wait or query that begins now; 0: ask the worker.  Marks only grow. */
 static inline uint64_t ckt_known_now(void)
 {
 	return ckt_registered_any() || ckt_managed_early ? 0 : ckt_call_issued();

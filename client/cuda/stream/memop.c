@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory operations (cudacommon/memop.h): what memory they may touch, and how they travel. */
+/* Memory operations (cudacommon/memop.h): which memory they may access, and their encoding. */
 #include "client/cuda/stream/memop.h"
 #include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
@@ -23,8 +23,8 @@ CUresult ckt_cudacommon_memop_address(uint64_t address, unsigned width, bool wai
 		range.base + range.size - address < width)
 		return CUDA_ERROR_INVALID_VALUE;
 	/*
-	 * The two sides agree when the program waits: a value that it stores meanwhile would never
-	 * come.
+	 * Host and device memory become equal only when the program waits.  So a value that the
+	 * program stores during the stream's wait would never arrive.
 	 */
 	if (waits && ((range.mapped && !range.shared) || range.kind == CKT_RANGE_MANAGED))
 		return ckt_call_unsupported("a stream's wait for a value in host memory", &once);

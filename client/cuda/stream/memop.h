@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations of streams on memory, as they travel. */
+/* Encodes the memory operations of streams. */
 #pragma once
 
 #include <cuda.h>

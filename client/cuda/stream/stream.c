@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams.  Making and destroying one needs no answer; the per-thread default stream is an ordinary
- * stream made for the thread.
+ * Streams.  Create and destroy wait for no reply.  A thread's per-thread default stream is an
+ * ordinary stream that the client makes for the thread.
  */
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ struct ckt_client_stream {
 	CUdevice device;
 	unsigned long long unique;
 	struct ckt_stream_hints hints;
-	_Atomic uint64_t idle; /* known.h */
+	_Atomic uint64_t idle; /* mark, see known.h */
 };
 
 struct thread_stream {
@@ -49,7 +49,7 @@ static void destroy_stream(struct ckt_client_stream *stream)
 	ckt_cudacommon_object_remove(&stream->object);
 }
 
-/* The thread ends: its default streams go, as CUDA's do. */
+/* Destroys the default streams of a thread that ends, as CUDA does. */
 static void thread_ends(void *list)
 {
 	struct thread_stream *s = list;
@@ -69,7 +69,7 @@ static void make_key(void)
 	pthread_key_create(&thread_streams_key, thread_ends);
 }
 
-/* Precondition: calls go to the context. */
+/* Precondition: the thread's calls go to the context's server. */
 static CUresult create_in(const struct ckt_context *context, unsigned flags, int priority,
 	struct ckt_client_stream **ret_stream)
 {
@@ -115,7 +115,10 @@ CUresult ckt_client_stream_aside(uint64_t context_id, uint64_t *ret_id)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&lock);
 	CUresult result = CUDA_SUCCESS;
-	/* It went if the context did, a primary one to come again. */
+	/*
+	 * The stream is gone if its context was destroyed or reset.  A primary context can come
+	 * back.
+	 */
 	if (!ckt_cudacommon_object_find(context->aside, CKT_KIND_STREAM)) {
 		uint64_t saved = ckt_call_context;
 		ckt_client_context_use(context_id);
@@ -129,7 +132,7 @@ CUresult ckt_client_stream_aside(uint64_t context_id, uint64_t *ret_id)
 	return result;
 }
 
-/* The calling thread's default stream in its current context. */
+/* Finds or makes the calling thread's default stream in its current context. */
 static CUresult per_thread(uint64_t *ret_id)
 {
 	struct ckt_context *context;
@@ -139,7 +142,10 @@ static CUresult per_thread(uint64_t *ret_id)
 	struct thread_stream *entry = thread_streams;
 	while (entry && entry->context != context->object.id)
 		entry = entry->next;
-	/* It went if the context did, a primary one to come again. */
+	/*
+	 * The stream is gone if its context was destroyed or reset.  A primary context can come
+	 * back.
+	 */
 	if (entry && ckt_cudacommon_object_find(entry->stream, CKT_KIND_STREAM)) {
 		*ret_id = entry->stream;
 		return CUDA_SUCCESS;
@@ -188,7 +194,7 @@ unsigned ckt_stream_flags(uint64_t id)
 	return stream ? stream->flags : CU_STREAM_DEFAULT;
 }
 
-/* The stream's record; *ret_stream NULL for the legacy default stream. */
+/* Finds the stream's record. *ret_stream is NULL for the legacy default stream. */
 static CUresult find(CUstream handle, struct ckt_client_stream **ret_stream)
 {
 	uint64_t id;
@@ -254,7 +260,7 @@ void ckt_client_stream_forget_context(uint64_t context)
 	ckt_cudacommon_object_each_of_context(CKT_KIND_STREAM, context, forget);
 }
 
-/* The context that the stream is of, and the stream's mark (known.h); NULL: it is gone. */
+/* Finds the stream's context and mark (known.h).  NULL if the stream is gone. */
 static _Atomic uint64_t *mark_of(uint64_t id, struct ckt_context **ret_context)
 {
 	struct ckt_client_stream *stream = id > ckt_handle_id(CU_STREAM_LEGACY)
@@ -427,7 +433,7 @@ CKT_EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgre
 	return result;
 }
 
-/* A session has none. */
+/* A session has no green contexts. */
 CKT_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
 {
 	struct ckt_client_stream *stream;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams, as the other files of client/cuda use them. */
+/* Streams: functions for the other files of client/cuda. */
 #pragma once
 
 #include <cuda.h>
@@ -8,24 +8,26 @@
 #include <stdint.h>
 
 /*
- * Whether work of the program may run beside the legacy default stream, or another process sees its
- * memory: a second context, a stream that waits for no other, memory that is shared.  Once true it
- * stays so.
+ * Whether work of the program may run concurrently with the legacy default stream, or another
+ * process may access its memory.  The causes are a second context, a non-blocking stream, and
+ * shared memory.  Once true, it stays true.
  */
 extern _Atomic bool ckt_stream_beside;
-/*
- * The stream has done what it was given, and the program has what came of it.  The stream:
- * resolved.
- */
+/* Waits until the stream's work is done and the program has its results.  stream: resolved. */
 CUresult ckt_client_stream_wait(uint64_t stream);
 /*
- * All calls with numbers below `mark` that were for the stream are done; the program has what came
- * of them (known.h).
+ * Notes that all calls for the stream with numbers below `mark` are done, and that the program has
+ * their results (known.h).
  */
 void ckt_client_stream_done(uint64_t stream, uint64_t mark);
-/* Whether that is known of a call's number: a call for the stream, or for all of its context. */
+/*
+ * Whether the call with this number, for the stream or for its whole context, is known to be done.
+ */
 bool ckt_client_stream_knows(uint64_t stream, uint64_t context, uint64_t number);
-/* A stream of the context's for our own copies, which waits for no other. */
+/*
+ * Finds or makes the context's stream for this library's own copies, which waits for no other
+ * stream.
+ */
 CUresult ckt_client_stream_aside(uint64_t context, uint64_t *ret_id);
-/* Of a context that has ended or was reset: its handles are no handles any more. */
+/* Forgets the streams of a context that was destroyed or reset; their handles become invalid. */
 void ckt_client_stream_forget_context(uint64_t context);

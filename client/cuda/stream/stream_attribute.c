@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes of streams.  They are set on the worker's stream, and come back with it from an image;
- * what was set is remembered here for those who ask.
+ * Attributes of streams.  The client sets them on the worker's stream, and an image saves them with
+ * the stream.  The client keeps the values for later queries.
  */
 #include <string.h>
 
@@ -65,7 +65,10 @@ static void remember(
 	}
 }
 
-/* On the worker's stream.  What the device does not take is an answer. */
+/*
+ * Sets the attribute on the worker's stream.  The reply is an error if the device does not support
+ * it.
+ */
 static CUresult set_at_worker(
 	uint64_t stream, CUstreamAttrID attribute, const CUstreamAttrValue *value)
 {
@@ -140,7 +143,7 @@ CKT_EXPORT CUresult cuStreamCopyAttributes(CUstream target, CUstream source)
 		CUstreamAttrValue value = told(from, all[i]), before = told(to, all[i]);
 		if (memcmp(&value, &before, sizeof value) == 0)
 			continue;
-		/* Never set cannot be set: it means the same. */
+		/* CU_SYNC_POLICY_AUTO has the same meaning as a policy that was never set. */
 		if (all[i] == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY && !from->policy)
 			value.syncPolicy = CU_SYNC_POLICY_AUTO;
 		result = set_at_worker(stream, all[i], &value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program sets on a stream beyond its flags: the attributes that a stream keeps. */
+/* A stream's settings beyond its flags: the attributes that a stream keeps. */
 #pragma once
 
 #include <cuda.h>
@@ -12,11 +12,8 @@ struct ckt_stream_hints {
 	CUlaunchMemSyncDomain domain;
 	CUlaunchMemSyncDomainMap map;
 	bool map_set;
-	int priority; /* at first the one that it was made with */
+	int priority; /* initially the priority from the stream's creation */
 };
 
-/*
- * What was set on the stream that is an attribute: the stream's own, or the context's for the
- * default stream.
- */
+/* Finds a stream's attributes: the stream's own, or the context's for the default stream. */
 CUresult ckt_client_stream_hints(CUstream stream, struct ckt_stream_hints **ret_hints);
