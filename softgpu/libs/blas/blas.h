@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear algebra on the CPU for the soft GPU's cuBLAS and cuBLASLt: libcricket-softblas.so, which
- * holds OpenBLAS.
+ * contains OpenBLAS.
  *
- * OpenBLAS is linked statically and in its single-threaded form: the sum of a product then does not
- * depend on how many processors the machine has or has free, so a program gives the same bits
- * again, plain or restored, and stream threads are the parallelism there is. (On another model of
- * CPU OpenBLAS takes other kernels, whose bits may differ.)
+ * OpenBLAS is linked statically and in its single-threaded form.  So the sums of a product do not
+ * depend on the number of processors, and a program gets the same bits again, plain or restored.
+ * Only stream threads run in parallel.  (On a different CPU model, OpenBLAS uses different kernels,
+ * whose bits may differ.)
  *
  * One struct ckt_blas_job describes a call of any function: matrices, vectors, sizes and flags
- * under cuBLAS's own names.  All addresses are the CPU's; nothing here knows streams or handles.
- * Functions are called with arguments that were checked, from any thread.
+ * under cuBLAS's own names.  All addresses are addresses of the CPU. This library does not know
+ * streams or handles.  The caller has checked the arguments.  Any thread may call these functions.
  */
 #pragma once
 
@@ -27,17 +27,17 @@ enum { CKT_BLAS_LEFT, CKT_BLAS_RIGHT };
 struct ckt_blas_operand {
 	void *p;
 	cudaDataType type;
-	int64_t ld;     /* a vector's: its increment */
-	int64_t stride; /* from one of a batch to the next, in elements */
-	bool list;      /* p is an array of addresses, one for each of the batch */
-	bool row;       /* rows lie one behind the other, not columns */
+	int64_t ld;     /* of a vector: its increment */
+	int64_t stride; /* between two operands of a batch, in elements */
+	bool list;      /* p is an array of addresses, one for each operand of the batch */
+	bool row;       /* row-major */
 };
 
-/* A factor: in the job itself, or at an address that is read when the job runs. */
+/* A factor: a value in the job, or an address that is read when the job runs. */
 struct ckt_blas_scalar {
 	const void *p; /* NULL: value */
 	cudaDataType type;
-	int64_t stride; /* in elements, for each of a batch; 0: one for all */
+	int64_t stride; /* in elements, between those of a batch; 0: one for all */
 	union {
 		float f[2];
 		double d[2];
@@ -52,18 +52,18 @@ struct ckt_blas_job {
 	const char *name;
 	struct ckt_blas_operand A, B, C, D, x, y;
 	struct ckt_blas_scalar alpha, beta;
-	/* Where level 1 writes its result: the address, on the host or the device. */
+	/* Level 1 writes its result at this address, on the host or the device. */
 	struct ckt_blas_operand result, c, s, a, b, param, d1, d2, x1, y1;
 	int64_t m, n, k, kl, ku, nrhs, batch;
 	int trans, transa, transb, uplo, side, diag;
-	int compute, algo;      /* cublasComputeType_t, and for functions without one 0 */
-	cudaDataType execution; /* the type of the computation, if the call names one */
-	bool hermitian, conjugate, minimum; /* which of two functions */
+	int compute, algo;                  /* cublasComputeType_t; 0 for functions without one */
+	cudaDataType execution;             /* the type of the computation, if the call names one */
+	bool hermitian, conjugate, minimum; /* select one of two functions */
 	int *pivot, *info;
 	const struct ckt_blas_epilogue *epilogue;
 };
 
-/* What cublasLtMatmul adds to a product: all optional. */
+/* The additions of cublasLtMatmul to a product, all optional. */
 struct ckt_blas_epilogue {
 	enum {
 		CKT_BLAS_KEEP,
@@ -80,7 +80,7 @@ struct ckt_blas_epilogue {
 		CKT_BLAS_GRADIENT_B
 	} bias_use;
 	struct ckt_blas_operand bias; /* a vector; stride for batches */
-	/* what RELU or GELU keeps of its argument, or DRELU and DGELU take; p NULL: nothing */
+	/* RELU and GELU write to it, DRELU and DGELU read it; p NULL: none. */
 	struct ckt_blas_operand aux;
 };
 
@@ -94,22 +94,22 @@ bool ckt_blas_type_complex(cudaDataType type);
 /* The type of the computation: R_32F, R_64F, C_32F or C_64F. */
 cudaDataType ckt_blas_type_compute(cudaDataType type);
 /*
- * count elements, step elements from one to the next, as compute's type one behind the other; and
- * back, rounded to nearest even.
+ * Converts count elements, which are step elements apart, to a contiguous row of compute's type;
+ * and back, rounded to nearest even.
  */
 void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataType type,
 	int64_t step, int64_t count);
 void ckt_blas_store(void *to, cudaDataType type, int64_t step, const void *from,
 	cudaDataType compute, int64_t count);
-/* A factor's value, for one of a batch. */
+/* The value of a factor for operand i of a batch. */
 void ckt_blas_scalar_get(const struct ckt_blas_scalar *scalar, int64_t i, double ret_value[2]);
-/* One of a batch. */
+/* The address of operand i of a batch. */
 void *ckt_blas_at(const struct ckt_blas_operand *operand, int64_t i);
 
-/* ---- matmul.c: D = alpha op(A) op(B) + beta C; where D.p is NULL it is C */
+/* ---- matmul.c: D = alpha op(A) op(B) + beta C; if D.p is NULL, D is C */
 int ckt_blas_matmul(const struct ckt_blas_job *job);
 
-/* ---- the other files: each runs a job; 0, or -ENOMEM with nothing done */
+/* ---- The other files: each function runs a job.  0, or -ENOMEM without any effect. */
 int ckt_blas_gemv(const struct ckt_blas_job *job);
 int ckt_blas_gbmv(const struct ckt_blas_job *job);
 int ckt_blas_trmv(const struct ckt_blas_job *job);

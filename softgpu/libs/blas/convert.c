@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of all types, to and from what is computed with. */
+/* Conversions of numbers of all types to and from the types of computation. */
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ bool ckt_blas_type_complex(cudaDataType type)
 		type == CUDA_C_64F;
 }
 
-/* Products of bytes and their sums are exact in double precision. */
+/* For bytes, double precision: products and sums of bytes are exact in it. */
 cudaDataType ckt_blas_type_compute(cudaDataType type)
 {
 	switch (type) {
@@ -82,11 +82,11 @@ static uint16_t float_to_half(float value)
 {
 	uint32_t bits = to_bits(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
 	if (magnitude > 0x7f800000)
-		return 0x7fff;       /* as the GPU has it */
-	if (magnitude >= 0x477ff000) /* half of a step above the greatest, and beyond */
+		return 0x7fff;       /* the GPU's NaN */
+	if (magnitude >= 0x477ff000) /* from half a step above the largest number */
 		return (uint16_t)(sign | 0x7c00);
 	if (magnitude < 0x38800000) {
-		/* Adding a half shifts the bits of a subnormal into place and rounds them. */
+		/* Adding 0.5 shifts the bits of a subnormal into place and rounds them. */
 		float shifted = from_bits(magnitude) + 0.5f;
 		return (uint16_t)(sign | (to_bits(shifted) - 0x3f000000));
 	}
@@ -115,7 +115,7 @@ static double saturate(double value, double low, double high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* A part of an element: the number, or the real or imaginary one of a complex number. */
+/* Part i of an element: the number itself, or the real or imaginary part of a complex number. */
 static double part_get(const void *from, cudaDataType type, int64_t i)
 {
 	switch (type) {
@@ -173,7 +173,7 @@ void ckt_blas_load(void *to, cudaDataType compute, const void *from, cudaDataTyp
 		memcpy(to, from, (size_t)count * ckt_blas_type_size(type));
 		return;
 	}
-	/* What neural networks are made of, without a look at the type of each. */
+	/* The frequent types of neural networks, without a check of the type for each number. */
 	if (compute == CUDA_R_32F && (type == CUDA_R_16F || type == CUDA_R_16BF)) {
 		const uint16_t *half = from;
 		for (int64_t i = 0; i < count; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Epilogues of cublasLtMatmul: bias, ReLU and GELU, what backward passes need of them, and sums
+ * Epilogues of cublasLtMatmul: bias, ReLU and GELU, the data for their backward passes, and sums
  * that are the gradient of a bias.
  *
- * GELU is the approximation by tanh, as cuBLASLt documents it.  What ReLU keeps is one bit a
- * number, column by column, ld bits a column.
+ * GELU is the approximation by tanh that cuBLASLt documents.  ReLU keeps one bit for each number,
+ * in columns of ld bits.
  */
 #include <errno.h>
 #include <math.h>
@@ -75,7 +75,7 @@ static double activate(const struct ckt_blas_epilogue *e, void *aux, int64_t at,
 	return value;
 }
 
-/* Sums of the rows of D, of op(A), or of the columns of op(B). */
+/* Writes the sums of the rows of D or of op(A), or of the columns of op(B). */
 static int gradient(
 	const struct ckt_blas_job *job, int64_t i, const void *product, cudaDataType compute)
 {
@@ -85,7 +85,7 @@ static int gradient(
 		terms = e->bias_use == CKT_BLAS_GRADIENT_D ? job->n : job->k;
 	const struct ckt_blas_operand *from = of_b ? &job->B : &job->A;
 	const char *p = e->bias_use == CKT_BLAS_GRADIENT_D ? NULL : ckt_blas_at(from, i);
-	/* Element (c, t) of what is summed over t: op(A)(c, t) or op(B)(t, c). */
+	/* Sum over t of the elements op(A)(c, t) or op(B)(t, c). */
 	bool swapped = (of_b ? job->transb : job->transa) != CKT_BLAS_N;
 	bool step_is_ld = (of_b != swapped) != from->row;
 	double *sums = calloc((size_t)count, sizeof *sums);
@@ -129,7 +129,7 @@ int ckt_blas_epilogue_apply(
 		for (int64_t r = 0; r < job->m; r++) {
 			double value =
 				number(product, compute, c * job->m + r) + (bias ? bias[r] : 0);
-			/* The sum is rounded as what it is computed with. */
+			/* The sum is rounded to the type of computation. */
 			if (compute == CUDA_R_32F)
 				value = (float)value;
 			set_number(product, compute, c * job->m + r,

@@ -4,6 +4,6 @@
 
 #include "softgpu/libs/blas/blas.h"
 
-/* product: the job's m x n numbers of type compute, of one of a batch.  0 or -ENOMEM. */
+/* product: m x n numbers of type compute, for operand i of the batch.  0 or -ENOMEM. */
 int ckt_blas_epilogue_apply(
 	const struct ckt_blas_job *job, int64_t i, void *product, cudaDataType compute);

@@ -3,8 +3,8 @@
  * Factors and solutions of many small systems: LU with pivots and QR, in double precision for every
  * type.
  *
- * OpenBLAS's would bring a Fortran runtime along.  Results are LAPACK's: pivots count from 1, info
- * is the first that is 0.
+ * OpenBLAS's functions would need a Fortran runtime.  Results are those of LAPACK: pivots count
+ * from 1, and info is the index of the first 0 on the diagonal.
  */
 #include <complex.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 
 typedef double complex number;
 
-/* One matrix of a batch, column by column without gaps, and back. */
+/* Reads one matrix of a batch into contiguous columns; put writes it back. */
 static number *get(
 	const struct ckt_blas_operand *operand, int64_t batch, int64_t rows, int64_t columns)
 {
@@ -51,7 +51,10 @@ static void swap_rows(number *a, int64_t ld, int64_t columns, int64_t r, int64_t
 	}
 }
 
-/* pivot NULL: none are looked for.  The first diagonal element of U that is 0, from 1; 0: none. */
+/*
+ * Without pivots if pivot is NULL. Returns the index, from 1, of the first diagonal element of U
+ * that is 0; 0: none.
+ */
 static int lu(number *a, int64_t n, int *pivot)
 {
 	int info = 0;
@@ -83,7 +86,7 @@ static number op_of(const number *a, int64_t n, int op, int64_t i, int64_t j)
 				   : conj(a[j + i * n]);
 }
 
-/* x of op(T) x = x for a triangle of a; lower and unit as op(T) is. */
+/* Solves op(T) y = x for a triangle T of a, and writes y to x.  lower and unit describe op(T). */
 static void solve_triangle(const number *a, int64_t n, int op, bool lower, bool unit, number *x)
 {
 	for (int64_t step = 0; step < n; step++) {
@@ -101,7 +104,7 @@ static void solve_lu(
 	for (int64_t k = 0; k < n && op == CKT_BLAS_N && pivot; k++)
 		swap_rows(x, n, columns, k, pivot[k] - 1);
 	for (int64_t j = 0; j < columns; j++) {
-		/* Transposed, U is the lower one and comes first. */
+		/* Transposed, U is the lower triangle and comes first. */
 		solve_triangle(a, n, op, true, op == CKT_BLAS_N, x + j * n);
 		solve_triangle(a, n, op, false, op != CKT_BLAS_N, x + j * n);
 	}
@@ -141,7 +144,7 @@ int ckt_blas_getrs(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* The inverse of what lies factored in a, into the job's C; where U has a 0 nothing is written. */
+/* Writes the inverse of the factored matrix a to the job's C. Writes nothing if U has a 0. */
 static int inverse(const struct ckt_blas_job *job, int64_t i, const number *a, const int *pivot)
 {
 	int64_t n = job->n;
@@ -188,8 +191,8 @@ int ckt_blas_matinv(const struct ckt_blas_job *job)
 }
 
 /*
- * Column k of a becomes a reflector below the diagonal, and is applied to those behind it; its
- * factor.
+ * Turns column k of a into a reflector below the diagonal and applies it to the columns after k.
+ * Returns the reflector's factor.
  */
 static number reflect(number *a, int64_t m, int64_t n, int64_t k)
 {
@@ -235,7 +238,7 @@ int ckt_blas_geqrf(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* The least squares: the right sides are reflected with the matrix, as columns behind it. */
+/* Least squares: the right sides are reflected as additional columns of the matrix. */
 static int least_squares(const struct ckt_blas_job *job, int64_t b)
 {
 	int64_t m = job->m, n = job->n, all = n + job->nrhs;

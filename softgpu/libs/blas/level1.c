@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors: OpenBLAS's functions; what it has no type for is copied into what it has. */
+/* Vectors, with OpenBLAS's functions.  Types that OpenBLAS lacks are converted first. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "softgpu/libs/blas/openblas.h"
 
-/* A vector of n as numbers of the type that is computed with. */
+/* A vector of n numbers of the type of computation. */
 struct vector {
 	void *p;
 	int step;
 	void *copy;
 };
 
-/* Where the first element lies: with a negative step at the end. */
+/* The address of the first element; with a negative step, it is at the end. */
 static char *first(const struct ckt_blas_operand *operand, int64_t n)
 {
 	int64_t from = operand->ld < 0 ? (1 - n) * operand->ld : 0;
@@ -41,7 +41,7 @@ static void give(const struct vector *v, const struct ckt_blas_operand *operand,
 		ckt_blas_store(first(operand, n), operand->type, operand->ld, v->copy, compute, n);
 }
 
-/* Both vectors of a job, or the first alone. */
+/* Converts both vectors of a job, or only the first. */
 static int take_both(
 	const struct ckt_blas_job *job, struct vector *x, struct vector *y, cudaDataType compute)
 {
@@ -184,8 +184,8 @@ int ckt_blas_nrm2(const struct ckt_blas_job *job)
 }
 
 /*
- * Not OpenBLAS's: scasum of 0.3.21 leaves imaginary parts out of the last elements where the CPU
- * has AVX-512.
+ * OpenBLAS's function is not used: scasum of 0.3.21 omits imaginary parts of the last elements on
+ * CPUs with AVX-512.
  */
 int ckt_blas_asum(const struct ckt_blas_job *job)
 {
@@ -201,7 +201,7 @@ int ckt_blas_asum(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* The first of the largest or smallest by |re| + |im|, counted from 1. */
+/* The index, from 1, of the first element with the largest or smallest |re| + |im|. */
 int ckt_blas_iamax(const struct ckt_blas_job *job)
 {
 	int64_t found = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix and vector: OpenBLAS's functions by cuBLAS's flags. */
+/* Matrix and vector: OpenBLAS's functions with cuBLAS's flags. */
 #include <string.h>
 
 #include "softgpu/libs/blas/openblas.h"
 
-/* What beta 0 must not read may hold anything, so it is cleared before a library multiplies it. */
+/* With beta 0, y may hold any bits, so clear it before OpenBLAS multiplies it. */
 static void clear(void *y, cudaDataType type, int64_t n, int64_t step)
 {
 	size_t size = ckt_blas_type_size(type);
@@ -22,7 +22,7 @@ static bool begin(const struct ckt_blas_job *job, struct ckt_blas_factor *alpha,
 	return beta->d[0] == 0 && beta->d[1] == 0;
 }
 
-/* A vector as a matrix of one column that lies by rows. */
+/* A vector as a row-major matrix of one column. */
 static struct ckt_blas_operand as_matrix(const struct ckt_blas_operand *v, int64_t i, int64_t n)
 {
 	struct ckt_blas_operand matrix = *v;
@@ -34,7 +34,7 @@ static struct ckt_blas_operand as_matrix(const struct ckt_blas_operand *v, int64
 	return matrix;
 }
 
-/* Of halves: a product with a matrix of one column. */
+/* For halves: a product with a matrix of one column. */
 static int gemv_as_matmul(const struct ckt_blas_job *job, int64_t i)
 {
 	bool plain = job->trans == CKT_BLAS_N;
@@ -98,7 +98,7 @@ int ckt_blas_gbmv(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* Triangular, in place: full, banded and packed differ in how the matrix is told. */
+/* Triangular, in place: full, banded and packed functions differ in the matrix arguments. */
 #define TRIANGULAR(name, real4, real8, complex8, complex16, matrix)                           \
 	int ckt_blas_##name(const struct ckt_blas_job *job)                                   \
 	{                                                                                     \
@@ -118,8 +118,8 @@ TRIANGULAR(tpmv, stpmv, dtpmv, ctpmv, ztpmv, (job->A.p))
 TRIANGULAR(tpsv, stpsv, dtpsv, ctpsv, ztpsv, (job->A.p))
 
 /*
- * y = alpha A x + beta y for a symmetric matrix that lies as its lower triangle does: element (i,
- * j), i >= j, at `at`.
+ * y = alpha A x + beta y for a symmetric matrix of which the lower triangle is stored. `at` returns
+ * the position of element (i, j), i >= j.
  */
 static void symmetric_complex(const struct ckt_blas_job *job,
 	int64_t (*at)(const struct ckt_blas_job *job, int64_t i, int64_t j))
@@ -163,7 +163,7 @@ static int64_t full_at(const struct ckt_blas_job *job, int64_t i, int64_t j)
 int ckt_blas_symv(const struct ckt_blas_job *job)
 {
 	struct ckt_blas_factor alpha, beta;
-	/* BLAS has no symmetric complex product, cuBLAS has. */
+	/* cuBLAS has a symmetric complex product, BLAS has none. */
 	if (ckt_blas_type_complex(job->A.type) && !job->hermitian) {
 		symmetric_complex(job, full_at);
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix and matrix, but for the general product (matmul.c). */
+/* Matrix and matrix, except the general product (matmul.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static char *element(const struct ckt_blas_operand *operand, int64_t batch, int6
 		index * (int64_t)ckt_blas_type_size(operand->type);
 }
 
-/* C may hold anything where beta is 0: the triangle that is written is cleared. */
+/* With beta 0, C may hold any bits, so the triangle to be written is cleared. */
 static void clear_triangle(const struct ckt_blas_job *job)
 {
 	size_t size = ckt_blas_type_size(job->C.type);
@@ -40,7 +40,7 @@ int ckt_blas_syrk(const struct ckt_blas_job *job)
 		cblas_zherk(CblasColMajor, uplo, trans, n, k, alpha.d[0], job->A.p, lda, beta.d[0],
 			job->C.p, ldc);
 	} else {
-		/* Of real numbers the conjugate transpose is the transpose. */
+		/* For real numbers, the conjugate transpose is the transpose. */
 		trans = trans == CblasNoTrans ? trans : CblasTrans;
 		CKT_BLAS_TWO(job->A.type, ssyrk, dsyrk, csyrk, zsyrk,
 			(CblasColMajor, uplo, trans, n, k), alpha, (job->A.p, lda), beta,
@@ -77,7 +77,7 @@ int ckt_blas_syr2k(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* A triangle of a general product: of op(A) op(B)^T, or its conjugate. */
+/* A triangle of the general product op(A) op(B)^T, or of its conjugate. */
 int ckt_blas_syrkx(const struct ckt_blas_job *job)
 {
 	size_t size = ckt_blas_type_size(job->C.type);
@@ -154,7 +154,7 @@ int ckt_blas_trsm(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* cuBLAS's is not in place, but may be. */
+/* cuBLAS's trmm can be out of place; BLAS's is in place. */
 int ckt_blas_trmm(const struct ckt_blas_job *job)
 {
 	struct ckt_blas_factor alpha = ckt_blas_factor(&job->alpha, 0);
@@ -172,7 +172,7 @@ int ckt_blas_trmm(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* alpha op(A)(i, j), in double precision; nothing is read where alpha is 0. */
+/* Adds alpha op(A)(i, j) to sum, in double precision.  Reads nothing if alpha is 0. */
 static void term(const struct ckt_blas_operand *operand, int64_t batch, int op,
 	const double alpha[2], int64_t i, int64_t j, double sum[2])
 {
@@ -226,7 +226,7 @@ int ckt_blas_dgmm(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* A triangle, packed column by column (x) and in a matrix (A). */
+/* Copies a triangle between a vector packed column by column (x) and a matrix (A). */
 static void packed(const struct ckt_blas_job *job, bool pack)
 {
 	size_t size = ckt_blas_type_size(job->A.type);

@@ -2,9 +2,10 @@
 /*
  * Products of matrices of any type.
  *
- * Where all are of one type that OpenBLAS knows it works in place.  Else what has another type is
- * copied, the product is made beside the result, and scaled, added to and rounded column by column:
- * products of halves are summed in single precision, as on a GPU.
+ * If all matrices have one type that OpenBLAS supports, OpenBLAS works in place.  Otherwise,
+ * matrices of other types are copied, and the product is made in separate memory.  Then it is
+ * scaled, added and rounded column by column.  Products of halves are summed in single precision,
+ * as on a GPU.
  */
 #include <semaphore.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "softgpu/libs/blas/epilogue.h"
 #include "softgpu/libs/blas/openblas.h"
 
-/* OpenBLAS has at least 50 work areas; a call takes one or two. */
+/* Limits concurrent calls: OpenBLAS has at least 50 work areas, and a call uses one or two. */
 static sem_t threads;
 
 __attribute__((constructor)) static void count_threads(void)
@@ -24,7 +25,7 @@ __attribute__((constructor)) static void count_threads(void)
 void ckt_blas_enter(void)
 {
 	while (sem_wait(&threads))
-		; /* a signal */
+		; /* interrupted by a signal */
 }
 
 void ckt_blas_leave(void)
@@ -32,19 +33,19 @@ void ckt_blas_leave(void)
 	sem_post(&threads);
 }
 
-/* A factor of the product as OpenBLAS takes it. */
+/* A factor of the product in OpenBLAS's form. */
 struct side {
 	const void *p;
 	int64_t ld;
 	enum CBLAS_TRANSPOSE trans;
-	void *copy; /* ours, or NULL */
+	void *copy; /* allocated here, or NULL */
 };
 
-/* rows x columns of op(matrix), which are columns x rows where op transposes. */
+/* Prepares op(matrix) of rows x columns; the matrix itself is columns x rows if op transposes. */
 static int side_make(struct side *side, const struct ckt_blas_operand *operand, int64_t i, int op,
 	int64_t rows, int64_t columns, cudaDataType compute)
 {
-	/* What lies by rows is its own transpose by columns. */
+	/* A row-major matrix is the transpose of a column-major one. */
 	bool transposed = (op == CKT_BLAS_T || op == CKT_BLAS_C) != operand->row,
 	     conjugate = op == CKT_BLAS_C || op == CKT_BLAS_CONJ;
 	conjugate &= ckt_blas_type_complex(compute);
@@ -59,7 +60,7 @@ static int side_make(struct side *side, const struct ckt_blas_operand *operand, 
 			NULL};
 		return 0;
 	}
-	/* A copy as it lies: stored columns of stored rows. */
+	/* The copy keeps the order of storage: stored_columns columns of stored_rows numbers. */
 	int64_t stored_rows = transposed ? columns : rows,
 		stored_columns = transposed ? rows : columns;
 	size_t size = ckt_blas_type_size(compute), from_size = ckt_blas_type_size(operand->type);
@@ -96,8 +97,8 @@ static void gemm(const struct side *a, const struct side *b, int64_t m, int64_t 
 }
 
 /*
- * product = alpha product + beta old, a column of count numbers; products of zero are not made,
- * whatever the other factor is.
+ * product = alpha product + beta old, for a column of count numbers.  If a factor is 0, its term is
+ * omitted, whatever the other operand is.
  */
 static void scale_and_add(void *product, const void *old, cudaDataType compute, int64_t count,
 	struct ckt_blas_factor alpha, struct ckt_blas_factor beta)
@@ -150,7 +151,7 @@ static bool is_zero(struct ckt_blas_factor factor)
 	return factor.d[0] == 0 && factor.d[1] == 0;
 }
 
-/* A column of a matrix, and the step from one of its elements to the next. */
+/* The address of a column, and the step between its elements. */
 static char *column(const struct ckt_blas_operand *operand, int64_t i, int64_t j, int64_t *ret_step)
 {
 	*ret_step = operand->row ? operand->ld : 1;
@@ -212,7 +213,7 @@ static int matmul_beside(const struct ckt_blas_job *job, int64_t i, cudaDataType
 static cudaDataType compute_type(const struct ckt_blas_job *job)
 {
 	cudaDataType a = ckt_blas_type_compute(job->A.type), c = ckt_blas_type_compute(job->C.type);
-	/* Bytes with a result in single precision: sums of products are exact in double. */
+	/* Bytes with a result in single precision: sums of their products are exact in double. */
 	if (job->A.type == CUDA_R_8I)
 		return CUDA_R_64F;
 	return ckt_blas_type_complex(c) || c == CUDA_R_64F ? c : a;
@@ -226,8 +227,8 @@ static int matmul_in_place(const struct ckt_blas_job *job, int64_t i, cudaDataTy
 	int64_t k = is_zero(alpha) ? 0 : job->k;
 	int error = 0;
 	/*
-	 * What a product by 0 does not read need not be there; some kernels of OpenBLAS would read
-	 * it.  Of their own type these are no copies.
+	 * With alpha 0, A and B may be invalid addresses, which some kernels of OpenBLAS would
+	 * read.  side_make makes no copy if the types are equal.
 	 */
 	if (k)
 		error = side_make(&a, &job->A, i, job->transa, job->m, k, compute);

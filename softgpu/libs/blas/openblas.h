@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenBLAS's functions by cuBLAS's flags and types. */
+/* OpenBLAS's functions with cuBLAS's flags and types. */
 #pragma once
 
 #include <cblas.h>
@@ -7,7 +7,7 @@
 
 #include "softgpu/libs/blas/blas.h"
 
-/* A factor as OpenBLAS expects it: by value if it is real, else by address. */
+/* A factor in OpenBLAS's form: a real one by value, a complex one by address. */
 struct ckt_blas_factor {
 	float f[2];
 	double d[2];
@@ -45,16 +45,16 @@ static inline enum CBLAS_DIAG ckt_blas_diag(int diag)
 }
 
 /*
- * OpenBLAS has work areas for as many concurrent threads as it was built for; further ones wait
- * here.
+ * Enter and leave a call of OpenBLAS, which has a fixed number of work areas for concurrent
+ * threads.  Further threads wait in enter.
  */
 void ckt_blas_enter(void);
 void ckt_blas_leave(void);
 
 /*
- * BLAS_x(type, name, ...): cblas_?name of that type, with one (A), two (AB) or no factors between
- * bracketed lists of arguments. Types are the four that OpenBLAS knows; names of complex ones may
- * differ (symv and hemv).
+ * BLAS_x(type, name, ...) calls cblas_?name of that type.  x says how many factors are between the
+ * bracketed lists of arguments: one (A), two (AB) or none.  The types are the four of OpenBLAS.
+ * Names for complex types may differ (symv and hemv).
  */
 #define CKT_BLAS_LIST(...) __VA_ARGS__
 #define CKT_BLAS_NONE(type, real4, real8, complex8, complex16, args) \

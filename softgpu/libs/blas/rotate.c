@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plane rotations.  Their cosine and sine are the job's alpha and beta where they are told, and c
- * and s where they are made.
+ * Plane rotations.  Functions that apply one take cosine and sine from the job's alpha and beta.
+ * Functions that make one write them to c and s.
  */
 #include "softgpu/libs/blas/openblas.h"
 
@@ -24,7 +24,7 @@ int ckt_blas_rot(const struct ckt_blas_job *job)
 		ckt_blas_load(y, CUDA_C_64F, yp, job->y.type, 1, 1);
 		const double to_x[2] = {c[0] * x[0] + s[0] * y[0] - s[1] * y[1],
 			c[0] * x[1] + s[0] * y[1] + s[1] * y[0]};
-		/* With the sine's conjugate. */
+		/* y uses the conjugate of the sine. */
 		const double to_y[2] = {c[0] * y[0] - s[0] * x[0] - s[1] * x[1],
 			c[0] * y[1] - s[0] * x[1] + s[1] * x[0]};
 		ckt_blas_store(xp, job->x.type, 1, to_x, CUDA_C_64F, 1);
@@ -37,7 +37,7 @@ int ckt_blas_rotm(const struct ckt_blas_job *job)
 {
 	double p[5];
 	ckt_blas_load(p, CUDA_R_64F, job->param.p, job->param.type, 1, 5);
-	/* The first says which of the matrix's four are told. */
+	/* The first parameter says which of the matrix's four elements are given. */
 	double h11 = p[0] == 1 || p[0] == -1 ? p[1] : 1, h22 = p[0] == 1 || p[0] == -1 ? p[4] : 1;
 	double h21 = p[0] == 0 || p[0] == -1 ? p[2] : -1, h12 = p[0] == 0 || p[0] == -1 ? p[3] : 1;
 	for (int64_t i = 0; i < job->n && p[0] != -2; i++) {
@@ -52,7 +52,7 @@ int ckt_blas_rotm(const struct ckt_blas_job *job)
 	return 0;
 }
 
-/* In double precision: what is rounded in the end is the nearest there is. */
+/* Uses double precision, so the rounded result is the nearest number. */
 int ckt_blas_rotg(const struct ckt_blas_job *job)
 {
 	double a[2], b[2], c[2] = {0}, s[2] = {0};
@@ -63,7 +63,7 @@ int ckt_blas_rotg(const struct ckt_blas_job *job)
 	else
 		cblas_drotg(a, b, c, s);
 	ckt_blas_store(job->a.p, job->a.type, 1, a, CUDA_C_64F, 1);
-	/* Of complex numbers b stays. */
+	/* For complex numbers, b is unchanged. */
 	if (!ckt_blas_type_complex(job->a.type))
 		ckt_blas_store(job->b.p, job->b.type, 1, b, CUDA_C_64F, 1);
 	ckt_blas_store(job->c.p, job->c.type, 1, c, CUDA_C_64F, 1);
@@ -78,7 +78,7 @@ int ckt_blas_rotmg(const struct ckt_blas_job *job)
 	ckt_blas_load(&d2, CUDA_R_64F, job->d2.p, job->d2.type, 1, 1);
 	ckt_blas_load(&x1, CUDA_R_64F, job->x1.p, job->x1.type, 1, 1);
 	ckt_blas_load(&y1, CUDA_R_64F, job->y1.p, job->y1.type, 1, 1);
-	/* Those that the first says nothing about keep what they were. */
+	/* Parameters that the first one excludes keep their values. */
 	ckt_blas_load(p, CUDA_R_64F, job->param.p, job->param.type, 1, 5);
 	cblas_drotmg(&d1, &d2, &x1, y1, p);
 	ckt_blas_store(job->d1.p, job->d1.type, 1, &d1, CUDA_R_64F, 1);

@@ -22,8 +22,8 @@ int ckt_blas_ger(const struct ckt_blas_job *job)
 }
 
 /*
- * What OpenBLAS's C interface lacks: complex and symmetric.  A += alpha (x y^T [+ y x^T]), the
- * triangle.
+ * The complex symmetric updates, which OpenBLAS's C interface lacks: A += alpha (x y^T [+ y x^T]),
+ * for one triangle.
  */
 static void symmetric_update(const struct ckt_blas_job *job, bool twice)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The soft GPU's libraries compute on the CPU, and still have code for the driver, as the genuine
- * ones do: a module with a variable and kernels, loaded when the library is first used (eager), or
- * a kernel for each kind of work when that is first done (lazy).  Where variables of a program's
- * modules lie then depends on it, which is what a restore has to get right.
+ * The soft GPU's libraries compute on the CPU. Like the genuine ones, they still load code into the
+ * driver: a module with a variable and kernels.  An eager driver loads all of it when a library is
+ * first used.  A lazy driver loads a kernel when the library first does that kind of work.  This
+ * affects the addresses of variables in a program's modules, which a restore must reproduce.
  */
 #include "softgpu/libs/common/code.h"
 
@@ -19,7 +19,7 @@
 enum { KERNELS = 8, USES_MAX = 256 };
 
 #define KERNEL(n) ".visible .entry soft_kernel_" #n "()\n{\nret;\n}\n"
-/* Of each library its own: the file that it lies in tells them apart. */
+/* Each library has its own copy in its own file, which distinguishes them. */
 static const char ptx[] =
 	".version 6.4\n.target sm_70\n.address_size 64\n.visible .global .align 8 .b8 soft_variable[1024];\n" KERNEL(
 		0) KERNEL(1) KERNEL(2) KERNEL(3) KERNEL(4) KERNEL(5) KERNEL(6) KERNEL(7);
@@ -39,7 +39,10 @@ static struct {
 	unsigned use_count;
 } code = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Precondition: locked.  A driver that lacks anything of it does without. */
+/*
+ * Loads the module once.  False if the driver lacks a function for this, which is no error.
+ * Precondition: locked.
+ */
 static bool open_code(void)
 {
 	CUresult (*mode)(CUmoduleLoadingMode *) = NULL;
@@ -72,7 +75,7 @@ static bool is_used(CUcontext context, unsigned kernel)
 void ckt_softlib_code_begin(void)
 {
 	pthread_mutex_lock(&code.lock);
-	/* A lazy driver is asked for each kernel by itself. */
+	/* This loads only the library.  A lazy driver loads each kernel on its first use. */
 	open_code();
 	pthread_mutex_unlock(&code.lock);
 }
@@ -83,7 +86,10 @@ void ckt_softlib_code_use(void (*run)(const void *data))
 	char name[32];
 	CUkernel kernel;
 	CUfunction function;
-	/* The same kind of work has the same kernel in every process: by its place in its file. */
+	/*
+	 * The kernel's number comes from the function's offset in its file, so it is the same in
+	 * every process.
+	 */
 	Dl_info info;
 	if (ckt_softlib_context(&context) || !dladdr(*(void **)&run, &info))
 		return;

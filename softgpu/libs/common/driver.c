@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver beneath the soft GPU's libraries: found once, by the name it has in every process. */
+/* Finds the driver beneath the soft GPU's libraries once, by its name. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,8 +47,8 @@ static const struct {
 };
 
 /*
- * A worker has its driver and the pass-through library, and only the latter is visible to all: it
- * wins.  Else the one of that name.
+ * A worker has its driver and the pass-through library.  Only the pass-through library's symbols
+ * are global, and it is preferred.  Otherwise, the library of that name is used.
  */
 static void find_driver(void)
 {
@@ -121,7 +121,7 @@ static void CUDA_CB run_once(void *p)
 	free(work);
 }
 
-/* A graph's node runs as often as the graph; the user object frees it. */
+/* A graph runs its node as often as the graph runs; the user object frees the work. */
 static void CUDA_CB run_again(void *p)
 {
 	struct work *work = p;
@@ -133,10 +133,7 @@ static void CUDA_CB free_work(void *p)
 	free(p);
 }
 
-/*
- * The graph takes the reference over; from here on it frees the work, also where a later step
- * fails.
- */
+/* Gives the work to the graph, which frees it.  The work is freed if this fails, too. */
 static CUresult keep_with_graph(
 	const struct ckt_softlib_driver *d, CUgraph graph, struct work *work)
 {

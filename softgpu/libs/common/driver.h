@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the soft GPU's libraries share: the driver beneath them, and work on its streams.
+ * Functions that the soft GPU's libraries share: access to the driver, and work on its streams.
  *
- * The libraries know the soft GPU only as libcuda.so.1, by the driver's documented calls, since in
- * a worker a pass-through library stands between.  One thing they do know: a device address of the
- * soft GPU is the address itself, so work is a function that runs on the CPU. All may be called
- * from any thread.
+ * The libraries call the soft GPU only as libcuda.so.1, through the driver's documented functions,
+ * because a worker has a pass-through library in between.  They rely on one more fact: a device
+ * address of the soft GPU is a CPU address.  So work is a function that runs on the CPU.
+ *
+ * Any thread may call these functions.
  */
 #pragma once
 
@@ -38,40 +39,37 @@ struct ckt_softlib_driver {
 };
 
 /*
- * The process's libcuda.so.1; NULL if there is none, or if it lacks a function, which is logged
- * once.  Lives as long as the process.
+ * The process's libcuda.so.1.  NULL if there is none, or if it lacks a function, which is logged
+ * once.  It stays loaded as long as the process lives.
  */
 const struct ckt_softlib_driver *ckt_softlib_driver(void);
 
-/* One of its functions that not every driver has. */
+/* Finds a function of the driver; NULL if this driver lacks it. */
 void *ckt_softlib_symbol(const char *name);
 /*
- * The calling thread's context; without one it becomes the first device's primary context, as in
- * the CUDA runtime.
+ * The calling thread's context.  If there is none, the first device's primary context becomes
+ * current, as in the CUDA runtime.
  */
 CUresult ckt_softlib_context(CUcontext *ret_context);
 
 /*
- * Runs `run` with a copy of size bytes of data, in the stream's order.  A stream that captures gets
- * a node instead, with a copy that lives as long as the graphs that hold the node.  `run` must not
+ * Runs `run` with a copy of size bytes of data, in stream order.  A stream that captures gets a
+ * node with a copy instead, which lives as long as the graphs that contain the node. `run` must not
  * call the driver.
  */
 CUresult ckt_softlib_enqueue(
 	CUstream stream, void (*run)(const void *data), const void *data, size_t size);
 
-/* Waits until all work of the stream has run; an error in a capture. */
+/* Waits until all work of the stream is done; an error during a capture. */
 CUresult ckt_softlib_wait(CUstream stream);
 
-/*
- * Logs once for each name that something is not supported.  Names are kept for ever: string
- * constants.
- */
+/* Logs once for each name that the function is not supported.  name: a string constant. */
 void ckt_softlib_unsupported(const char *name);
 
 /*
- * For work that is already running: an error that no status can report any more.  It is logged, and
- * the next calls return it.
+ * Reports an error of work that already runs, when no call can return it.  The error is logged, and
+ * a later call returns it.
  */
 void ckt_softlib_fail(const char *name, const char *cause);
-/* Whether such an error was reported, once for each. */
+/* Whether a later call must return such an error.  Each error is returned once. */
 bool ckt_softlib_failed(void);

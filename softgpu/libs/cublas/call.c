@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call becomes work on its handle's stream. */
+/* Turns a call into work on its handle's stream. */
 #include <string.h>
 
 #include "softgpu/libs/common/driver.h"
@@ -60,7 +60,7 @@ cudaDataType ckt_soft_cublas_scale_type(cublasComputeType_t compute, cudaDataTyp
 	}
 }
 
-/* A factor on the host is what it is now; one on the device what it will be. */
+/* A factor on the host is read now; one on the device is read when the work runs. */
 static cublasStatus_t fix_scalar(cublasHandle_t handle, struct ckt_blas_scalar *scalar)
 {
 	size_t size = ckt_blas_type_size(scalar->type);
@@ -75,7 +75,7 @@ static cublasStatus_t fix_scalar(cublasHandle_t handle, struct ckt_blas_scalar *
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* OpenBLAS counts with int. */
+/* OpenBLAS's sizes are int. */
 static bool fits(const struct ckt_blas_job *job)
 {
 	const int64_t sizes[] = {job->m, job->n, job->k, job->kl, job->ku, job->nrhs, job->A.ld,

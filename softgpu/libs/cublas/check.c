@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each family of functions refuses before anything runs, as the cuBLAS documentation says it.
+ * The checks of each family of functions before anything runs, according to the cuBLAS
+ * documentation.
  */
 #include "softgpu/libs/cublas/handle.h"
 
@@ -29,7 +30,7 @@ static cublasStatus_t valid(bool ok)
 	return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/* Where there is something to compute there is something to compute with. */
+/* Checks that the operands have addresses, unless there is nothing to compute. */
 static bool present(const struct ckt_blas_job *job, const struct ckt_blas_operand *one,
 	const struct ckt_blas_operand *two, const struct ckt_blas_operand *three, bool nothing)
 {
@@ -37,7 +38,7 @@ static bool present(const struct ckt_blas_job *job, const struct ckt_blas_operan
 	return nothing || (one->p && (!two || two->p) && (!three || three->p));
 }
 
-/* The types a product may have, by what it is computed with; 0 where the function names none. */
+/* Checks a product's types against its compute type; 0: the function has none. */
 static bool gemm_types_ok(const struct ckt_blas_job *job)
 {
 	cudaDataType a = job->A.type, c = job->C.type;
@@ -163,8 +164,8 @@ static bool rank_k_ok(const struct ckt_blas_job *job)
 {
 	int64_t rows = at_least_one(job->trans == CKT_BLAS_N ? job->n : job->k);
 	/*
-	 * The product with a conjugate of a complex symmetric matrix is no symmetric one, and the
-	 * other way round.
+	 * The product of a complex symmetric matrix and its conjugate is not symmetric.  Its
+	 * product with its transpose is not Hermitian.
 	 */
 	bool complex = ckt_blas_type_complex(job->A.type);
 	bool trans_ok = job->trans == CKT_BLAS_N || (job->trans == CKT_BLAS_T && !job->hermitian) ||
@@ -220,7 +221,9 @@ static cublasStatus_t check_geam(const struct ckt_blas_job *job)
 		job->A.ld >= at_least_one(job->transa == CKT_BLAS_N ? job->m : job->n) &&
 		job->B.ld >= at_least_one(job->transb == CKT_BLAS_N ? job->m : job->n) &&
 		job->C.ld >= at_least_one(job->m);
-	/* In place only where an element is read before it is written, and by nobody later. */
+	/*
+	 * In place is valid only if each element is read just before it is written, and not again.
+	 */
 	ok = ok &&
 		!(job->C.p && job->C.p == job->A.p &&
 			(job->transa != CKT_BLAS_N || job->A.ld != job->C.ld)) &&

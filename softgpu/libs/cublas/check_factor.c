@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What factors and solutions of many systems refuse. */
+/* The checks of functions that factor or solve many systems. */
 #include "softgpu/libs/cublas/handle.h"
 
-enum { MATINV_MOST = 32 }; /* as the documentation has it */
+enum { MATINV_MOST = 32 }; /* limit of the documentation */
 
 static bool square_ok(const struct ckt_blas_job *job)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What functions of vectors refuse. */
+/* The checks of functions of vectors. */
 #include "softgpu/libs/cublas/handle.h"
 
 /*
- * Types of Ex functions: those that are computed with, and halves; the rest of the arguments must
- * be what it is computed with or stored as.
+ * The types of Ex functions: the types of computation, and halves.  The other arguments must have
+ * the type of computation or of storage.
  */
 static bool type_ok(cudaDataType type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products in groups: each of a group is alike, and each group is a batch of its own behind the one
- * before.
+ * Products in groups.  The products of a group have the same sizes.  Each group runs as one batch,
+ * after the group before it.
  */
 #include "softgpu/libs/cublas/handle.h"
 
@@ -9,7 +9,7 @@ struct groups {
 	const char *name;
 	int64_t count;
 	const cublasOperation_t *transa, *transb;
-	/* Sizes are int or int64_t. */
+	/* Numbers of int or, if wide, int64_t. */
 	const void *m, *n, *k, *lda, *ldb, *ldc, *size;
 	bool wide;
 	const void *alpha, *beta;
@@ -52,7 +52,7 @@ static void group_job(
 	job->C.ld = size_at(groups, groups->ldc, g);
 }
 
-/* All groups are looked at before the first one runs. */
+/* Checks all groups before the first one runs. */
 static cublasStatus_t submit(cublasHandle_t handle, const struct groups *groups)
 {
 	struct ckt_blas_job job;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles and what is set of them.  No call here waits for the stream. */
+/* Handles and their settings.  No call here waits for the stream. */
 #include <stdlib.h>
 
 #include "softgpu/libs/common/driver.h"
@@ -20,7 +20,7 @@ CKT_CUBLAS_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Work holds copies of all it needs, so nothing has to wait. */
+/* Queued work has copies of all its data, so this does not wait. */
 CKT_CUBLAS_API cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 {
 	if (!handle)
@@ -62,7 +62,7 @@ CKT_CUBLAS_API size_t cublasGetCudartVersion(void)
 	return CUDART_VERSION;
 }
 
-/* The stream's change gives the handle its own workspace back. */
+/* Setting the stream replaces the program's workspace with the handle's own. */
 CKT_CUBLAS_API cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId)
 {
 	if (!handle)
@@ -114,7 +114,7 @@ static bool emulation_ok(cublasEmulationStrategy_t strategy)
 		strategy <= CUBLAS_EMULATION_STRATEGY_EAGER;
 }
 
-/* Nothing is emulated here, so these are kept and no more. */
+/* The library emulates nothing, so it only stores these settings. */
 static bool any(intptr_t value)
 {
 	(void)value;

@@ -19,38 +19,41 @@ struct cublasContext {
 	cublasAtomicsMode_t atomics_mode;
 	cublasMath_t math_mode;
 	int sm_count_target;
-	void *workspace; /* the program's; nothing here needs one */
+	void *workspace; /* the program's; the library needs none */
 	size_t workspace_bytes;
 	cublasEmulationStrategy_t emulation;
 	int emulation_special, emulation_control, emulation_bits, emulation_offset;
 	int *emulation_count;
 };
 
-/* What a family of functions does: how it runs, and what it refuses first. */
+/* A family of functions: how it runs, and what it checks first. */
 struct ckt_cublas_family {
 	int (*run)(const struct ckt_blas_job *job);
 	cublasStatus_t (*check)(const struct ckt_blas_job *job);
 };
 
 enum {
-	/* the job has such a factor, which lies where the pointer mode says */
+	/* The job has this factor, which is on the side that the pointer mode says. */
 	CKT_CUBLAS_ALPHA = 1,
 	CKT_CUBLAS_BETA = 2,
 	/*
-	 * it writes numbers where the pointer mode says; on the host they are complete when the
-	 * call returns
+	 * The function writes numbers to the side that the pointer mode says.  On the host, they
+	 * are complete when the call returns.
 	 */
 	CKT_CUBLAS_RESULT = 4,
-	/* info is one int on the host, in either mode: 0, since wrong arguments are refused */
+	/*
+	 * info is one int on the host in both modes.  It is 0, because the call refuses wrong
+	 * arguments.
+	 */
 	CKT_CUBLAS_HOST_INFO = 8,
 };
 
-/* The job's factors hold addresses; it is completed and copied.  job->name is a string constant. */
+/* Completes and copies the job.  The job's factors are addresses.  job->name: a string constant. */
 cublasStatus_t ckt_soft_cublas_submit(cublasHandle_t handle, struct ckt_blas_job *job,
 	const struct ckt_cublas_family *family, unsigned flags);
 
 cublasStatus_t ckt_soft_cublas_status(CUresult result);
-/* The type of a factor for a compute type, with complex matrices or not. */
+/* The type of factors for a compute type and a matrix type (real or complex). */
 cudaDataType ckt_soft_cublas_scale_type(cublasComputeType_t compute, cudaDataType matrix);
 /* Refuses a function and logs its name. */
 cublasStatus_t ckt_soft_cublas_unsupported(const char *name);

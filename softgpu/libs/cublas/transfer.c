@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vectors and matrices between the host and the device, with the driver's two-dimensional copies.
+ * Copies vectors and matrices between the host and the device with the driver's two-dimensional
+ * copies.
  */
 #include "softgpu/libs/common/driver.h"
 #include "softgpu/libs/cublas/handle.h"
 
-/* rows elements of size bytes in a row, columns times; source and target steps in bytes. */
+/* Copies height pieces of width bytes; the pitches are in bytes. */
 static cublasStatus_t copy(uint64_t from, size_t from_pitch, uint64_t to, size_t to_pitch,
 	size_t width, size_t height, const CUstream *stream)
 {
@@ -15,7 +16,7 @@ static cublasStatus_t copy(uint64_t from, size_t from_pitch, uint64_t to, size_t
 		return CUBLAS_STATUS_SUCCESS;
 	if (!d || ckt_softlib_context(&context) != CUDA_SUCCESS)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
-	/* With unified addresses the driver knows which is which. */
+	/* With unified addressing, the driver knows the side of each address. */
 	CUDA_MEMCPY2D what = {
 		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
 		.srcDevice = from,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algorithms: there is one, which needs no workspace and has nothing to choose. */
+/* Algorithms: there is one, which needs no workspace and has no options. */
 #include <string.h>
 
 #include "softgpu/libs/cublasLt/objects.h"
 
 enum { ALGORITHM = 1, MARK = 0x74666f73 };
 
-/* What lies in a cublasLtMatmulAlgo_t of ours: attributes are kept, and mean nothing. */
+/* The contents of this library's cublasLtMatmulAlgo_t.  It stores the attributes without effect. */
 struct algorithm {
 	uint32_t mark, config[9];
 	uint8_t rest[24];
@@ -73,7 +73,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t li
 		return CUBLAS_STATUS_INVALID_VALUE;
 	cublasStatus_t status =
 		ckt_soft_cublaslt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
-	/* The genuine library leaves the count alone when an argument is wrong. */
+	/* As in the genuine library, a wrong argument leaves the count unchanged. */
 	if (status != CUBLAS_STATUS_INVALID_VALUE)
 		*returnAlgoCount = 0;
 	if (status != CUBLAS_STATUS_SUCCESS)
@@ -99,7 +99,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHand
 		ckt_soft_cublaslt_product_make(&product, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		return status;
-	/* The algorithm may be the result's own. */
+	/* algo may point into result. */
 	cublasLtMatmulAlgo_t kept = *algo;
 	memset(result, 0, sizeof *result);
 	result->algo = kept;
@@ -107,7 +107,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHand
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* As descriptors are asked: size 0 asks for the size. */
+/* As for descriptors, size 0 queries the size. */
 static cublasStatus_t answer(
 	const void *value, size_t size, void *buf, size_t sizeInBytes, size_t *sizeWritten)
 {
@@ -153,12 +153,12 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMa
 	case CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK:
 	case CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT:
 	case CUBLASLT_ALGO_CAP_UPLO_SUPPORT:
-	case CUBLASLT_ALGO_CAP_TILE_IDS: /* one: undefined */
+	case CUBLASLT_ALGO_CAP_TILE_IDS: /* one entry: undefined */
 	case CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX:
 	case CUBLASLT_ALGO_CAP_CUSTOM_MEMORY_ORDER:
 	case CUBLASLT_ALGO_CAP_STAGES_IDS:
 	case CUBLASLT_ALGO_CAP_LD_NEGATIVE:
-	case 22: /* emulation of floating point */
+	case 22: /* floating-point emulation */
 		break;
 	default:
 		return CUBLAS_STATUS_INVALID_VALUE;
@@ -166,7 +166,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMa
 	return answer(&value, sizeof value, buf, sizeInBytes, sizeWritten);
 }
 
-/* Of two bytes where the header says so. */
+/* The bytes of an attribute: two for some, as the header says. */
 static size_t config_size(int attribute)
 {
 	return attribute == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||

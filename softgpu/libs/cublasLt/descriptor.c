@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors: made, changed and asked in the bytes that both the client and this library know
+ * Creates, changes and reads descriptors.  The client and this library know their bytes
  * (rpc/cublaslt.h).
  */
 #include <stdlib.h>
@@ -58,7 +58,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLa
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Memory for the opaque struct, which init fills. */
+/* Allocates the opaque struct, which init fills. */
 #define CREATE(name, handle, size, init, parameters, arguments) \
 	CKT_CUBLAS_API cublasStatus_t name parameters           \
 	{                                                       \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles, which hold nothing here, versions and names. */
+/* Handles, which are empty here, versions and names. */
 #include <stdlib.h>
 
 #include "softgpu/libs/common/driver.h"
@@ -84,7 +84,7 @@ CKT_CUBLAS_API const char *cublasLtGetStatusString(cublasStatus_t status)
 	return cublasLtGetStatusName(status);
 }
 
-/* There is no cache, and so no room in it. */
+/* There is no cache, so its capacity is 0. */
 CKT_CUBLAS_API cublasStatus_t cublasLtHeuristicsCacheGetCapacity(size_t *capacity)
 {
 	if (!capacity)
@@ -99,7 +99,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtHeuristicsCacheSetCapacity(size_t capacity
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Nothing is ever logged.  The header declares it without a prototype. */
+/* The library never logs.  The header declares this function without a prototype. */
 cublasStatus_t cublasLtLoggerForceDisable(void);
 CKT_CUBLAS_API cublasStatus_t cublasLtLoggerForceDisable(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cublasLtMatmul: descriptors become a job, which runs on the call's stream. */
+/* cublasLtMatmul: turns descriptors into a job, which runs on the call's stream. */
 #include <string.h>
 
 #include "softgpu/libs/common/driver.h"
@@ -36,7 +36,7 @@ cublasStatus_t ckt_soft_cublaslt_layout_read(const void *layout,
 			CUBLASLT_BATCH_MODE_POINTER_ARRAY,
 		.row = order == CUBLASLT_ORDER_ROW,
 	};
-	/* Each matrix has sizes of its own, which lie on the device. */
+	/* Each matrix has its own sizes, which are in device memory. */
 	if (ckt_lt_word(CKT_LT_LAYOUT, layout, CKT_LT_LAYOUT_BATCH_MODE) == CKT_LT_BATCH_GROUPED)
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	int64_t rows = (int64_t)word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_ROWS);
@@ -45,7 +45,7 @@ cublasStatus_t ckt_soft_cublaslt_layout_read(const void *layout,
 		(int32_t)ckt_lt_word(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
 	if (rows < 0 || columns < 0 || batch < 1 || operand.ld < (operand.row ? columns : rows))
 		return CUBLAS_STATUS_INVALID_VALUE;
-	/* OpenBLAS counts with int; tiles and planes of complex numbers are for tensor cores. */
+	/* OpenBLAS's sizes are int.  Tiles and planes of complex numbers are for tensor cores. */
 	if (rows > INT32_MAX || columns > INT32_MAX || operand.ld > INT32_MAX ||
 		(order != CUBLASLT_ORDER_COL && !operand.row) ||
 		word64(CKT_LT_LAYOUT, layout, CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET) ||
@@ -60,7 +60,7 @@ cublasStatus_t ckt_soft_cublaslt_layout_read(const void *layout,
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* What may be multiplied, by what it is computed with and scaled by. */
+/* Whether the matrix types match the compute type and the scale type. */
 static bool types_ok(const struct ckt_blas_job *job, uint32_t compute, uint32_t scale)
 {
 	cudaDataType a = job->A.type, d = job->D.type;
@@ -96,7 +96,7 @@ static bool types_ok(const struct ckt_blas_job *job, uint32_t compute, uint32_t 
 	}
 }
 
-/* What is done with the sums; which of it is kept, and the bias's use. */
+/* Reads which function is applied to the sums, whether its argument is kept, and the bias's use. */
 static cublasStatus_t read_epilogue(struct ckt_lt_product *product, const void *description)
 {
 	uint32_t epilogue = matmul_word(
@@ -254,7 +254,7 @@ static void run_product(const void *data)
 		ckt_softlib_fail(job.name, strerror(-error));
 }
 
-/* The addresses that the call brings; C may be missing where nothing of it is added. */
+/* Sets the call's addresses; C may be NULL if beta is 0. */
 static cublasStatus_t set_addresses(
 	struct ckt_lt_product *product, const void *a, const void *b, const void *c, void *d)
 {
@@ -300,7 +300,7 @@ CKT_CUBLAS_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle,
 	}
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = ckt_soft_cublaslt_scalar(&product.job.beta, beta, scale, mode);
-	/* A factor on the host is one for all. */
+	/* A factor on the host is the same for the whole batch. */
 	if (mode == CKT_LT_POINTER_DEVICE) {
 		product.job.alpha.stride = (int64_t)word64(
 			CKT_LT_MATMUL, computeDesc, CKT_LT_MATMUL_ALPHA_BATCH_STRIDE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cublasLtMatrixTransform: sums of two matrices, from one layout, type and order to another. */
+/* cublasLtMatrixTransform: adds two matrices and converts their layout, type and order. */
 #include <string.h>
 
 #include "softgpu/libs/common/driver.h"
@@ -13,7 +13,7 @@ static void run_transform(const void *data)
 		ckt_softlib_fail(job->name, strerror(-error));
 }
 
-/* One of the two that are added: its sizes must be C's, turned by op. */
+/* Reads one of the two terms; op of its matrix must have C's sizes. */
 static cublasStatus_t read_term(struct ckt_blas_operand *operand, const void *layout, const void *p,
 	int op, const struct ckt_blas_job *job)
 {
@@ -29,7 +29,7 @@ static cublasStatus_t read_term(struct ckt_blas_operand *operand, const void *la
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Without a matrix its factor is 0, and may be missing. */
+/* If the matrix is NULL, the factor is 0 and may be NULL. */
 static cublasStatus_t read_factor(struct ckt_blas_scalar *scalar, const void *factor,
 	const void *matrix, const void *description)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creation, settings, executions and the end of plans; versions. */
+/* Creates plans, changes their settings, executes and destroys them; versions. */
 #include "softgpu/libs/cufft/plan.h"
 
 #include <cufftXt.h>
@@ -14,7 +14,7 @@ cufftResult cufftDestroy(cufftHandle plan)
 	return ckt_soft_cufft_plan_destroy(plan);
 }
 
-/* Precondition: locked; unlocks. */
+/* Precondition: locked.  Unlocks. */
 static cufftResult execute(struct ckt_plan *plan, void *in, void *out, bool inverse)
 {
 	cufftResult result = ckt_soft_cufft_plan_run(plan, in, out, inverse);
@@ -22,7 +22,7 @@ static cufftResult execute(struct ckt_plan *plan, void *in, void *out, bool inve
 	return result;
 }
 
-/* What the function is for must be what the plan is for. */
+/* Executes if the function's type is the plan's type. */
 static cufftResult execute_typed(
 	cufftHandle handle, void *in, void *out, cufftType type, int direction)
 {
@@ -76,7 +76,7 @@ cufftResult cufftExecZ2D(cufftHandle plan, cufftDoubleComplex *idata, cufftDoubl
 	return execute_typed(plan, idata, odata, CUFFT_Z2D, CUFFT_INVERSE);
 }
 
-/* A plan with a real side has one direction, whatever is given. */
+/* A plan with a real side has one direction and ignores the argument. */
 cufftResult cufftXtExec(cufftHandle handle, void *input, void *output, int direction)
 {
 	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
@@ -117,7 +117,7 @@ cufftResult cufftSetAutoAllocation(cufftHandle handle, int autoAllocate)
 	return CUFFT_SUCCESS;
 }
 
-/* The plan's own area stays until its end: work that was queued uses it. */
+/* The plan's own area stays allocated until the plan ends: queued work may use it. */
 cufftResult cufftSetWorkArea(cufftHandle handle, void *workArea)
 {
 	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
@@ -128,7 +128,7 @@ cufftResult cufftSetWorkArea(cufftHandle handle, void *workArea)
 	return CUFFT_SUCCESS;
 }
 
-/* One area for each GPU; the CPU, which works for all of them, has use for one. */
+/* The caller gives one area for each GPU. The CPU computes for all GPUs and uses one. */
 cufftResult cufftXtSetWorkArea(cufftHandle plan, void **workArea)
 {
 	return workArea ? cufftSetWorkArea(plan, workArea[0]) : CUFFT_INVALID_VALUE;
@@ -150,7 +150,7 @@ cufftResult cufftGetSize(cufftHandle handle, size_t *workSize)
 	return made ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
 }
 
-/* The work area has one size: less does not do, and more is of no use. */
+/* The work area has a fixed size: a smaller one is not enough, and a larger one is no faster. */
 cufftResult cufftXtSetWorkAreaPolicy(
 	cufftHandle plan, cufftXtWorkAreaPolicy policy, size_t *workSize)
 {
@@ -185,8 +185,8 @@ static int property_index(cufftProperty property)
 }
 
 /*
- * Kept, and of no effect: nothing is compiled here.  A new plan's are kept as 0 and mean the
- * initial ones.
+ * Stores a property without effect, because nothing is compiled here.  New plans have 0, which
+ * stands for the initial value.
  */
 cufftResult cufftSetPlanPropertyInt64(
 	cufftHandle handle, cufftProperty property, const long long int value)
@@ -195,7 +195,7 @@ cufftResult cufftSetPlanPropertyInt64(
 	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
 	if (!plan)
 		return CUFFT_INVALID_PLAN;
-	/* They say how a plan is made. */
+	/* Properties affect how a plan is made, so a made plan refuses them. */
 	cufftResult result = plan->shape ? CUFFT_INVALID_PLAN
 		: index < 0 || value < 0 ? CUFFT_INVALID_VALUE
 					 : CUFFT_SUCCESS;

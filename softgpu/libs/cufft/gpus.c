@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans for several GPUs.  The numbers lie on them one GPU after the other, in the natural order
- * before and after a transform; the CPU gathers them, transforms them, and spreads them again.
+ * Plans for several GPUs.  The numbers are on one GPU after the other, in natural order, before and
+ * after a transform.  The CPU gathers the numbers, transforms them, and spreads them again.
  *
- * What a GPU has: whole transforms where there are several, else whole rows of the first dimension,
- * else numbers; the first GPUs have one more where it does not come out even.
+ * A batch is split into whole transforms, one transform into whole rows of the first dimension, and
+ * one row into numbers.  If the division leaves a remainder, the first GPUs have one more.
  */
 #include <cuda_runtime_api.h>
 #include <cufftXt.h>
@@ -17,7 +17,7 @@
 
 enum { GPUS_MAX = MAX_CUDA_DESCRIPTOR_GPUS };
 
-/* ---- Which GPUs */
+/* ---- The GPUs of a plan */
 
 static CUresult primary(int gpu, CUcontext *ret_context)
 {
@@ -52,16 +52,16 @@ cufftResult cufftXtSetGPUs(cufftHandle handle, int nGPUs, int *whichGPUs)
 	return result;
 }
 
-/* What the call needs of a plan, whatever becomes of it meanwhile. */
+/* A call's copy of what it needs of a plan, because the plan can be destroyed meanwhile. */
 struct job {
 	struct ckt_shape *shape;
 	unsigned gpu_count;
 	int gpus[GPUS_MAX];
-	uint64_t bytes[GPUS_MAX]; /* of each GPU */
+	uint64_t bytes[GPUS_MAX]; /* on each GPU */
 	uint64_t total;
 };
 
-/* Takes the CPU to all that was put on the GPUs. */
+/* Waits until all work on the GPUs is done. */
 static CUresult wait_for_gpus(const struct job *job)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
@@ -80,7 +80,7 @@ static CUresult wait_for_gpus(const struct job *job)
 	return result;
 }
 
-/* ---- Where the numbers lie */
+/* ---- The location of the numbers */
 
 static void split(struct job *job)
 {
@@ -101,7 +101,7 @@ static void split(struct job *job)
 			(units / job->gpu_count + (i < units % job->gpu_count));
 }
 
-/* Holds the plan's shape until _end.  CUFFT_INVALID_PLAN: it has no GPUs, or is not made. */
+/* Holds the plan's shape until _end.  CUFFT_INVALID_PLAN if the plan has no GPUs or is not made. */
 static cufftResult begin(cufftHandle handle, struct job *job)
 {
 	struct ckt_plan *plan = ckt_soft_cufft_plan_lock(handle);
@@ -123,7 +123,7 @@ static void end(struct job *job)
 	ckt_soft_cufft_shape_release(job->shape);
 }
 
-/* The plan's GPUs in its order, with memory that is there and enough. */
+/* Checks that the descriptor has the plan's GPUs in the same order, with enough valid memory. */
 static cufftResult check(const struct job *job, const cudaLibXtDesc *descriptor)
 {
 	const cudaXtDesc *memory = descriptor ? descriptor->descriptor : NULL;
@@ -259,7 +259,7 @@ cufftResult cufftXtMemcpy(
 	return result;
 }
 
-/* As the genuine library marks the two orders of numbers, which are the same here. */
+/* Sets the same marks as the genuine library, although both orders of numbers are the same here. */
 static int format_after(int format)
 {
 	switch (format) {
@@ -297,7 +297,7 @@ static cufftResult run(
 	return result;
 }
 
-/* any: whatever the plan is for. */
+/* any: accept a plan of any type. */
 static cufftResult execute(cufftHandle plan, cudaLibXtDesc *input, cudaLibXtDesc *output, bool any,
 	cufftType type, int direction)
 {

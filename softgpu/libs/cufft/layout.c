@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch at a time: its numbers are read into the work area as doubles, transformed along one axis
- * after the other, and written.
+ * Runs a transform, one batch at a time.  It reads the numbers into the work area as doubles,
+ * transforms them along one axis after the other, and writes them.
  *
  *     work area: the box of complex numbers | one row | scratch of the longest transform
  *
- * A real side has whole rows along the last axis; the box has the first n / 2 + 1 numbers of each
- * (the rest follows by symmetry). What a program gives as the imaginary part of a row's first
- * number, and of its middle one, adds nothing to a real part: it does not count, as in cuFFT.
+ * A real side has whole rows along the last axis.  The box has the first n / 2 + 1 numbers of each
+ * row; the rest follows by symmetry.  The imaginary parts of a row's first and middle number are
+ * ignored if a real row results, as in cuFFT.
  */
 #include "softgpu/libs/cufft/layout.h"
 
@@ -20,14 +20,16 @@ static bool real_side(const struct ckt_layout *layout, bool input)
 	return layout->kind == (input ? CKT_REAL_TO_COMPLEX : CKT_COMPLEX_TO_REAL);
 }
 
-/* Numbers along an axis on a side. */
+/* The count of numbers along an axis on a side. */
 static int64_t numbers(const struct ckt_layout *layout, int axis, bool real)
 {
 	bool halved = layout->kind != CKT_COMPLEX_TO_COMPLEX && !real && axis == layout->rank - 1;
 	return halved ? layout->n[axis] / 2 + 1 : layout->n[axis];
 }
 
-/* Rows close together; padded: real rows as long as the complex ones that replace them. */
+/*
+ * Lays out contiguous rows.  padded: real rows are as long as the complex rows that replace them.
+ */
 static bool dense_side(
 	const struct ckt_layout *layout, bool input, bool padded, struct ckt_layout_side *ret_side)
 {
@@ -52,7 +54,7 @@ static bool embedded_side(const struct ckt_layout *layout, const int64_t *embed,
 		return false;
 	for (int axis = layout->rank - 1; axis >= 0; axis--) {
 		ret_side->strides[axis] = stride;
-		/* The first embed says nothing: the distance of a batch does. */
+		/* The first embed has no effect: the distance between batches replaces it. */
 		if (axis &&
 			(embed[axis] < 1 || __builtin_mul_overflow(stride, embed[axis], &stride)))
 			return false;
@@ -66,7 +68,7 @@ static bool power_of_two(int64_t n)
 	return !(n & (n - 1));
 }
 
-/* All bytes of a side, where they are fewer than 2^62. */
+/* Counts the bytes of a side.  False if they are 2^62 or more. */
 static bool side_bytes(const struct ckt_layout *layout, const struct ckt_layout_side *side,
 	bool input, uint64_t *ret_bytes)
 {
@@ -96,8 +98,8 @@ cufftResult ckt_soft_cufft_layout_init(
 	for (int axis = 0; axis < request->rank; axis++) {
 		int64_t n = layout->n[axis] = request->n[axis];
 		/*
-		 * What lies beyond 2^40 numbers no memory holds, and products of it might not fit
-		 * their types.
+		 * No memory holds more than 2^40 numbers, and their products could overflow the
+		 * types.
 		 */
 		if (n < 1 || n > (int64_t)1 << 40 || __builtin_mul_overflow(total, n, &total) ||
 			total > (int64_t)1 << 40)
@@ -187,7 +189,7 @@ bool ckt_soft_cufft_layout_from_data_types(cudaDataType in, cudaDataType out,
 	return false;
 }
 
-/* Numbers along an axis of the box. */
+/* The count of numbers along an axis of the box. */
 static size_t box(const struct ckt_layout *layout, int axis)
 {
 	return (size_t)numbers(layout, axis, false);
@@ -242,7 +244,7 @@ struct run {
 	bool inverse;
 };
 
-/* Transforms every row of the box along an axis that is whole on both sides. */
+/* Transforms every row of the box along an axis that is complete on both sides. */
 static void transform_axis(const struct run *run, int axis)
 {
 	const struct ckt_layout *layout = run->layout;
@@ -267,7 +269,7 @@ static void transform_outer_axes(const struct run *run)
 		transform_axis(run, axis);
 }
 
-/* The offset of a row along the last axis, in numbers of its side.  index: which row. */
+/* The offset of row `index` along the last axis, in numbers of its side. */
 static int64_t row_offset(
 	const struct ckt_layout *layout, const struct ckt_layout_side *side, size_t index)
 {
@@ -279,7 +281,7 @@ static int64_t row_offset(
 	return offset;
 }
 
-/* Reads a row; a real one is transformed at once, since only half of it is kept. */
+/* Reads a row.  A real row is transformed at once, because the box keeps only half of it. */
 static void read_row(const struct run *run, const struct ckt_layout_side *side, const void *in,
 	int64_t offset, struct ckt_complex *to)
 {

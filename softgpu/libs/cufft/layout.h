@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a plan transforms: its shape, the layout and type of its numbers, and the transform itself,
- * on memory that the CPU reads.
+ * A plan's transform: its shape, the layout and type of its numbers, and the transform itself, on
+ * memory that the CPU can read.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum { CKT_LAYOUT_RANK = 3 };
 enum ckt_layout_kind { CKT_COMPLEX_TO_COMPLEX, CKT_REAL_TO_COMPLEX, CKT_COMPLEX_TO_REAL };
 enum ckt_layout_precision { CKT_HALF, CKT_BRAIN, CKT_SINGLE, CKT_DOUBLE };
 
-/* Where the numbers of one side are, counted in numbers of its own type. */
+/* The location of one side's numbers, counted in numbers of its own type. */
 struct ckt_layout_side {
 	int64_t strides[CKT_LAYOUT_RANK], distance;
 };
@@ -30,11 +30,11 @@ struct ckt_layout {
 	int rank;
 	int64_t n[CKT_LAYOUT_RANK], batch;
 	/*
-	 * Without embeds rows are contiguous, and those of a real side are padded if the transform
-	 * is in place.
+	 * Without embeds, rows are contiguous.  Rows of a real side are padded if the transform is
+	 * in place.
 	 */
 	bool basic;
-	struct ckt_layout_side in, out; /* out of place, if basic */
+	struct ckt_layout_side in, out; /* if basic: for transforms out of place */
 	struct ckt_transform *along[CKT_LAYOUT_RANK];
 };
 
@@ -47,25 +47,25 @@ struct ckt_layout_request {
 	int64_t in_stride, in_distance, out_stride, out_distance, batch;
 };
 
-/* Checks the request and fills in the layout, without its transforms. */
+/* Checks the request and fills in the layout, except its transforms. */
 cufftResult ckt_soft_cufft_layout_init(
 	struct ckt_layout *layout, const struct ckt_layout_request *request);
-/* Makes the transforms: CUFFT_ALLOC_FAILED if there is no memory. */
+/* Makes the transforms.  CUFFT_ALLOC_FAILED if there is not enough memory. */
 cufftResult ckt_soft_cufft_layout_make(struct ckt_layout *layout);
 void ckt_soft_cufft_layout_fini(struct ckt_layout *layout);
 
-/* CUFFT_C2C and the like. */
+/* Reads a type such as CUFFT_C2C. */
 bool ckt_soft_cufft_layout_from_type(
 	cufftType type, enum ckt_layout_kind *ret_kind, enum ckt_layout_precision *ret_precision);
-/* The three types of cufftXtMakePlanMany. */
+/* Reads the three types of cufftXtMakePlanMany. */
 bool ckt_soft_cufft_layout_from_data_types(cudaDataType in, cudaDataType out,
 	cudaDataType execution, enum ckt_layout_kind *ret_kind,
 	enum ckt_layout_precision *ret_precision);
 
-/* Bytes of work area that a run needs. */
+/* The size of the work area that a run needs. */
 size_t ckt_soft_cufft_layout_work_bytes(const struct ckt_layout *layout);
-/* Bytes from the first number to the end of the last that a run reads (input) or writes. */
+/* The bytes from the first number to the end of the last one that a run reads (input) or writes. */
 size_t ckt_soft_cufft_layout_extent(const struct ckt_layout *layout, bool input, bool in_place);
-/* work: ckt_soft_cufft_layout_work_bytes() of memory. */
+/* work: memory of ckt_soft_cufft_layout_work_bytes() bytes. */
 void ckt_soft_cufft_layout_run(
 	const struct ckt_layout *layout, const void *in, void *out, bool inverse, void *work);

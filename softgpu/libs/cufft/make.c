@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that make plans, and those that tell what work area one would need.  Each is a
+ * The functions that make plans, and those that return the size of a work area.  Each makes a
  * request to plan.c.
  */
 #include "softgpu/libs/cufft/plan.h"
 
 #include <cufftXt.h>
 
-/* What is asked for in ints, widened. */
+/* A request in ints, converted to int64_t. */
 struct wide {
 	struct ckt_layout_request request;
 	int64_t n[CKT_LAYOUT_RANK], in_embed[CKT_LAYOUT_RANK], out_embed[CKT_LAYOUT_RANK];
@@ -68,7 +68,7 @@ static cufftResult create_and_make(
 	return result;
 }
 
-/* A shape without embeds. */
+/* Makes the plan of a shape without embeds. */
 static cufftResult dense(
 	struct wide *wide, int rank, int nx, int ny, int nz, cufftType type, int batch)
 {
@@ -107,7 +107,7 @@ static struct ckt_layout_request many64(int rank, long long *n, long long *in_em
 	long long in_stride, long long in_distance, long long *out_embed, long long out_stride,
 	long long out_distance, long long batch)
 {
-	/* int64_t is long here and as wide. */
+	/* int64_t is long here, which has the size of long long. */
 	return (struct ckt_layout_request){.rank = rank,
 		.n = (int64_t *)n,
 		.in_embed = (int64_t *)in_embed,

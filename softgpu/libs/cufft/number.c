@@ -13,19 +13,19 @@ static double half_to_double(uint16_t bits)
 	return bits >> 15 ? -value : value;
 }
 
-/* From double at once: by way of float it would be rounded twice. */
+/* Converts double directly: a conversion through float would round twice. */
 static uint16_t half_from_double(double value)
 {
 	uint16_t sign = signbit(value) ? 0x8000 : 0;
 	double size = fabs(value);
 	if (isnan(value))
 		return 0x7fff;
-	/* Half way to the number behind the largest, and beyond. */
+	/* From half a step above the largest number. */
 	if (size >= 65520)
 		return sign | 0x7c00;
 	int exponent;
 	frexp(size, &exponent);
-	/* Numbers below 2^-14 have the steps of that one. */
+	/* Numbers below 2^-14 are subnormal and have the step size of 2^-14. */
 	int lowest = exponent < -13 ? -24 : exponent - 11;
 	double steps = nearbyint(ldexp(size, -lowest));
 	double rounded = ldexp(steps, lowest);
@@ -53,14 +53,14 @@ static uint16_t brain_from_double(double value)
 	if (isnan(value))
 		return 0x7fff;
 	/*
-	 * The 53 bits of a double are rounded to odd in a float first, so that the second rounding
-	 * is the only one.
+	 * Rounds the 53 bits of the double to odd in a float first, so that the second rounding
+	 * gives the nearest number.
 	 */
 	float near = (float)value;
 	uint32_t bits;
 	memcpy(&bits, &near, sizeof bits);
 	if (isinf(near) && !isinf(value)) {
-		/* The largest float, odd as it is. */
+		/* The largest float, which is odd already. */
 		bits = (bits & 0x80000000) | 0x7f7fffff;
 	} else if ((double)near != value) {
 		if (fabs((double)near) > fabs(value))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of the soft GPU's cuFFT: the table, their work areas, and work on their streams. */
+/* Plans of the soft GPU's cuFFT: their table, their work areas, and their work on streams. */
 #include "softgpu/libs/cufft/plan.h"
 
 #include <pthread.h>
@@ -8,13 +8,13 @@
 #include "softgpu/libs/common/driver.h"
 
 /*
- * As many as a client may number (docs/libraries.md): a program that never destroys its plans is
- * told so.
+ * The same limit as the client's (docs/libraries.md).  A program that never destroys its plans gets
+ * an error there.
  */
 #define MAX_PLANS (1 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ckt_plan **plans; /* the handle less one is the index */
+static struct ckt_plan **plans; /* index: the handle minus 1 */
 static size_t plan_count;
 
 void ckt_soft_cufft_shape_hold(struct ckt_shape *shape)
@@ -30,7 +30,7 @@ void ckt_soft_cufft_shape_release(struct ckt_shape *shape)
 	free(shape);
 }
 
-/* Precondition: locked.  A free index; -1 where there is none. */
+/* Finds a free index; -1 if there is none.  Precondition: locked. */
 static ssize_t free_index(void)
 {
 	for (size_t i = 0; i < plan_count; i++)
@@ -93,7 +93,7 @@ cufftResult ckt_soft_cufft_plan_destroy(cufftHandle handle)
 		return CUFFT_INVALID_PLAN;
 	plans[handle - 1] = NULL;
 	ckt_soft_cufft_plan_unlock();
-	/* The driver frees it behind the work that uses it. */
+	/* The driver frees this memory after the work that uses it. */
 	bool freed =
 		!plan->own_work || ckt_softlib_driver()->mem_free(plan->own_work) == CUDA_SUCCESS;
 	ckt_soft_cufft_shape_release(plan->shape);
@@ -110,8 +110,8 @@ static cufftResult make_shape(struct ckt_plan *plan, struct ckt_layout *layout)
 	atomic_init(&shape->holders, 1);
 	shape->layout = *layout;
 	/*
-	 * First what the device may not have: a shape of that size would take as much of the host's
-	 * memory.
+	 * Allocate device memory first.  If the device cannot hold the shape, its transforms must
+	 * not take as much of the host's memory.
 	 */
 	bool allocated = !plan->auto_allocate || plan->work ||
 		ckt_softlib_driver()->mem_alloc(&work, ckt_soft_cufft_layout_work_bytes(layout)) ==
@@ -136,7 +136,7 @@ cufftResult ckt_soft_cufft_plan_make(
 	if (plan->shape)
 		return CUFFT_INVALID_PLAN;
 	cufftResult result = ckt_soft_cufft_layout_init(&layout, request);
-	/* Over several GPUs numbers lie as they come. */
+	/* With several GPUs, embeds are not supported. */
 	if (result == CUFFT_SUCCESS && plan->gpu_count && !layout.basic)
 		result = CUFFT_NOT_SUPPORTED;
 	if (result == CUFFT_SUCCESS && ckt_softlib_context(&context) != CUDA_SUCCESS)
@@ -186,7 +186,7 @@ static void CUDA_CB release_with_graph(void *shape)
 	ckt_soft_cufft_shape_release(shape);
 }
 
-/* A captured execution runs as often as its graph, so that the graph is what holds the shape. */
+/* A captured execution runs as often as its graph, so the graph holds the shape. */
 static bool hold_with_graph(struct ckt_shape *shape, CUgraph graph)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();

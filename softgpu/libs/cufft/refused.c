@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the soft GPU's cuFFT does not do: callbacks, which are device code inside the transform, and
- * the factors of a transform over several GPUs, whose order here is the natural one.
+ * Functions that the soft GPU's cuFFT does not support.  Callbacks are device code inside the
+ * transform.  The factors of a transform over several GPUs are for an order that is not used here.
  */
 #include <cufft.h>
 #include <cufftXt.h>
@@ -15,7 +15,7 @@
 		return CUFFT_NOT_SUPPORTED;     \
 	}
 
-/* Exported by NVIDIA's library and in no header. */
+/* NVIDIA's library exports this function, but no header declares it. */
 CUFFTAPI cufftResult cufftDebug(void);
 
 REFUSED(cufftDebug, (void))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a row is transformed.
+ * Transforms of one row:
  *
- *     length with primes up to LARGEST_RADIX: row of n = p * m -> p rows of m, each transformed, then m butterflies of p
- *     any other length n: X[k] = c[k] * sum over j of (x[j] c[j]) * conj(c[k - j]), c[k] = exp(-i pi k k / n): a convolution, done with
- *                         transforms of the power of two that holds 2n - 1
+ *	length n = p * m with primes up to LARGEST_RADIX:
+ *		p rows of m, each transformed, then m butterflies of p
+ *	any other length n:
+ *		X[k] = c[k] * sum over j of (x[j] c[j]) * conj(c[k - j]), c[k] = exp(-i pi k k / n)
+ *		This is a convolution: it uses transforms of the power of two that holds 2n - 1.
  */
 #include "softgpu/libs/cufft/transform.h"
 
@@ -13,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A butterfly of p costs p * p: beyond this one the convolution is cheaper. */
+/* A butterfly of p costs p * p; above this length, the convolution is cheaper. */
 #define LARGEST_RADIX 31
 #define MAX_FACTORS 64
 
@@ -22,10 +24,10 @@ struct ckt_transform {
 	size_t factors[MAX_FACTORS];
 	size_t factor_count;
 	struct ckt_complex *roots; /* exp(-2 pi i k / length) */
-	/* For lengths with a large prime: the convolution. */
+	/* For lengths with a large prime: the data of the convolution. */
 	struct ckt_transform *inner;
 	struct ckt_complex *chirp;  /* c[k] */
-	struct ckt_complex *kernel; /* conj(c), transformed by inner, over its length */
+	struct ckt_complex *kernel; /* conj(c), transformed by inner, divided by its length */
 };
 
 static struct ckt_complex multiply(struct ckt_complex a, struct ckt_complex b)
@@ -44,8 +46,8 @@ static struct ckt_complex subtract(struct ckt_complex a, struct ckt_complex b)
 }
 
 /*
- * exp(-2 pi i k / n), k < n: the angle is brought below 45 degrees in whole numbers, so that long
- * rows lose no digits.
+ * exp(-2 pi i k / n), k < n.  The angle is first reduced below 45 degrees in integers, so long rows
+ * lose no digits.
  */
 static struct ckt_complex root(uint64_t k, uint64_t n)
 {
@@ -76,7 +78,10 @@ static struct ckt_complex root(uint64_t k, uint64_t n)
 	}
 }
 
-/* Returns what is left of the length: 1 where all its primes are small. */
+/*
+ * Splits the length into its small primes.  Returns the remaining factor: 1 if all primes are
+ * small.
+ */
 static size_t factorize(size_t length, size_t factors[MAX_FACTORS], size_t *ret_count)
 {
 	size_t rest = length, count = 0;
@@ -93,7 +98,7 @@ static size_t factorize(size_t length, size_t factors[MAX_FACTORS], size_t *ret_
 	return rest;
 }
 
-/* The power of two that holds the convolution. */
+/* The smallest power of two that holds the convolution. */
 static size_t convolution_length(size_t length)
 {
 	size_t m = 1;
@@ -124,7 +129,7 @@ static bool make_convolution(struct ckt_transform *t)
 		return false;
 	}
 	for (size_t k = 0; k < n; k++) {
-		/* k * k / 2n of a turn. */
+		/* The angle is k * k / 2n of a turn. */
 		t->chirp[k] = root((uint64_t)((unsigned __int128)k * k % (2 * n)), 2 * n);
 		struct ckt_complex conjugate = {t->chirp[k].re, -t->chirp[k].im};
 		t->kernel[k] = conjugate;
@@ -171,7 +176,7 @@ size_t ckt_soft_cufft_transform_scratch_of(size_t length)
 	return factorize(length, factors, &count) == 1 ? length : 2 * convolution_length(length);
 }
 
-/* Multiplied by -i. */
+/* Multiplies by -i. */
 static struct ckt_complex turned(struct ckt_complex a)
 {
 	return (struct ckt_complex){a.im, -a.re};
@@ -220,7 +225,7 @@ static void butterflies(
 	}
 }
 
-/* out: length / step numbers, transformed from in[0], in[step], ... */
+/* Transforms in[0], in[step], ... into the length / step numbers of out. */
 static void split(const struct ckt_transform *t, struct ckt_complex *out,
 	const struct ckt_complex *in, size_t level, size_t step)
 {
