@@ -8,6 +8,9 @@ ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 void ncclResetDebugInit(void);
 
-/* Every function of NCCL has a second name. A profiler that replaces the first name calls it. */
+/*
+ * Every function of NCCL has a second name.  A profiler that replaces the first name calls the
+ * second.
+ */
 #define CKT_ALIAS(name) \
 	extern __typeof__(nccl##name) pnccl##name __attribute__((alias("nccl" #name)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives, messages and operators: what is checked, and handed to the group. */
+/* Collectives, messages and operators: checks the arguments and adds the operation to the group. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +33,7 @@ static ncclResult_t find_op(struct ncclComm *comm, ncclRedOp_t op, ncclDataType_
 	return result;
 }
 
-/*
- * Work reads and writes memory of this process: what is no memory of the GPU's must not get there.
- */
+/* Work accesses memory of this process directly, so every address must be memory of the GPU. */
 static bool is_memory(const void *address, size_t bytes)
 {
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
@@ -49,7 +47,7 @@ static bool is_memory(const void *address, size_t bytes)
 				at + bytes - 1) == CUDA_SUCCESS);
 }
 
-/* How many blocks of `count` numbers a rank's buffers have. */
+/* The counts of blocks of `count` numbers in a rank's two buffers. */
 static void blocks_of(
 	const struct ncclComm *comm, const struct ckt_op *op, size_t *ret_from, size_t *ret_to)
 {
@@ -270,9 +268,9 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int
 }
 CKT_ALIAS(Recv);
 
-/* ---- Operators of the program's own */
+/* ---- Operators that the program makes */
 
-/* Precondition: comm->lock is held.  An unused place; op_count where there is none. */
+/* Finds an unused place; op_count if there is none.  Precondition: comm->lock is held. */
 static size_t free_op(struct ncclComm *comm)
 {
 	for (size_t i = 0; i < comm->op_count; i++)

@@ -34,7 +34,7 @@ void ckt_soft_nccl_comm_say(const char *format, ...)
 
 const char *ckt_soft_nccl_comm_said(void)
 {
-	/* The caller's own copy: the text may change while it is read. */
+	/* A copy for the calling thread: the text may change while the caller reads it. */
 	static _Thread_local char copy[sizeof said];
 	pthread_mutex_lock(&said_lock);
 	memcpy(copy, said, sizeof copy);
@@ -55,7 +55,7 @@ ncclResult_t ckt_soft_nccl_comm_make(
 	comm->context = context;
 	comm->blocking = blocking;
 	comm->busy = true;
-	comm->holders = 2; /* the table's and the caller's */
+	comm->holders = 2; /* the table and the caller */
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_cond_init(&comm->changed, NULL);
 	pthread_mutex_init(&comm->control, NULL);

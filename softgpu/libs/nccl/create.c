@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New communicators: of a unique id, of all devices of a process, and out of others. */
+/*
+ * Makes communicators: from a unique ID, for all devices of a process, and from other
+ * communicators.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +18,7 @@ static ncclResult_t invalid(const char *what)
 	return ncclInvalidArgument;
 }
 
-/* Nothing but the manner of waiting matters here. */
+/* Reads whether calls block; the other settings have no effect. */
 static ncclResult_t read_config(const ncclConfig_t *config, bool inherited, bool *ret_blocking)
 {
 	*ret_blocking = inherited;
@@ -32,7 +35,7 @@ static ncclResult_t read_config(const ncclConfig_t *config, bool inherited, bool
 	return ncclSuccess;
 }
 
-/* ---- Of a unique id */
+/* ---- From a unique ID */
 
 static ncclResult_t run_join(struct ckt_job *job)
 {
@@ -44,7 +47,7 @@ static ncclResult_t run_join(struct ckt_job *job)
 	return result;
 }
 
-/* Within a group. */
+/* Precondition: within a group. */
 static ncclResult_t join(ncclComm_t *ret_comm, int ranks, const ncclUniqueId *id, int rank,
 	int device, CUcontext context, bool blocking)
 {
@@ -106,7 +109,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
 }
 CKT_ALIAS(CommInitRank);
 
-/* The first id serves all: there are no more ranks than one root can meet. */
+/* Uses the first ID only: one root can meet the largest supported number of ranks. */
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
 	ncclUniqueId *commIds, ncclConfig_t *config)
 {
@@ -147,10 +150,11 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 }
 CKT_ALIAS(CommInitAll);
 
-/* ---- Out of another */
+/* ---- From another communicator */
 
 /*
- * The sockets of a communicator whose members are known.  Precondition: parent->control is locked.
+ * Makes the sockets of a communicator whose members are known.  Precondition: parent->control is
+ * locked.
  */
 static ncclResult_t derive(struct ckt_job *job, const int *members, int count)
 {
@@ -194,7 +198,7 @@ static int exchange_choices(struct ckt_mesh *mesh, struct choice *choices)
 	return error;
 }
 
-/* Ranks of one color, by key and then by their old rank. */
+/* Lists the ranks of one color, ordered by key, then by their old rank. */
 static int members_of(const struct choice *choices, int size, int color, int *members)
 {
 	int count = 0;
@@ -225,8 +229,8 @@ static ncclResult_t run_split(struct ckt_job *job)
 				parent->rank, parent->size, strerror(-error));
 		result = !error ? ncclSuccess : error == -EPIPE ? ncclRemoteError : ncclSystemError;
 		/*
-		 * Of one that takes part in no new communicator nothing is made; its job only told
-		 * the others.
+		 * A rank without a color gets no communicator; its job only sends its choice to the
+		 * other ranks.
 		 */
 		if (result == ncclSuccess && job->color != NCCL_SPLIT_NOCOLOR)
 			result = derive(job, members,
@@ -248,7 +252,10 @@ static ncclResult_t run_shrink(struct ckt_job *job)
 	return result;
 }
 
-/* A new one beside the parent, and the job that makes it; takes over the hold on the parent. */
+/*
+ * Makes a communicator with the parent's device, and the job for it.  Takes over the reference to
+ * the parent.
+ */
 static ncclResult_t add_child(struct ckt_job *job, const ncclConfig_t *config)
 {
 	bool blocking;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of communicators: finalized, destroyed, aborted, revoked. */
+/* Finalizes, destroys, aborts and revokes communicators. */
 #include <stddef.h>
 
 #include "softgpu/libs/nccl/api.h"
@@ -12,7 +12,7 @@ static ncclResult_t unknown(void)
 	return ncclInvalidArgument;
 }
 
-/* Until all work that was put on streams has run. */
+/* Waits until all work on streams has run. */
 static void drain(struct ncclComm *comm)
 {
 	pthread_mutex_lock(&comm->lock);
@@ -70,7 +70,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle)
 }
 CKT_ALIAS(CommDestroy);
 
-/* Whoever works on the data plane has come back. */
+/* Stops the data plane and waits until no thread uses it. */
 static void stop_work(struct ncclComm *comm)
 {
 	ckt_soft_nccl_mesh_stop(&comm->mesh, CKT_PLANE_DATA);
@@ -96,7 +96,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle)
 }
 CKT_ALIAS(CommAbort);
 
-/* What is under way comes back at once; splits and shrinks go on working. */
+/* Stops the operations in progress at once; splits and shrinks still work. */
 ncclResult_t ncclCommRevoke(ncclComm_t handle, int revokeFlags)
 {
 	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups: threads for jobs, functions on streams for work. */
+/* Groups: run jobs in threads, and put work on streams. */
 #include "softgpu/libs/nccl/group.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ struct item {
 
 static _Thread_local struct {
 	int depth;
-	ncclResult_t error; /* the first */
+	ncclResult_t error; /* the first error */
 	struct ckt_job *jobs, **jobs_end;
 	struct item *items;
 	size_t item_count, item_room;
@@ -79,12 +79,12 @@ ncclResult_t ckt_soft_nccl_group_work(
 
 /* ---- Jobs */
 
-/* One job to its end. */
+/* Runs one job to its end. */
 static ncclResult_t finish(struct ckt_job *job)
 {
 	struct ncclComm *comm = job->comm;
 	ncclResult_t result = job->run(job);
-	/* A handle that nobody can use any more: the program gets none. */
+	/* If a blocking call fails, the program gets no handle. */
 	bool drop = result != ncclSuccess && comm->blocking && job->handle;
 	ckt_soft_nccl_comm_done(comm, result);
 	if (drop) {
@@ -124,7 +124,7 @@ static void *run_detached(void *data)
 static bool start(pthread_t *thread, void *(*run)(void *), struct chain *chain)
 {
 	sigset_t all, before;
-	/* The program's signals are the program's threads' business. */
+	/* The program's own threads must receive its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int error = pthread_create(thread, NULL, run, chain);
@@ -132,7 +132,7 @@ static bool start(pthread_t *thread, void *(*run)(void *), struct chain *chain)
 	return error == 0;
 }
 
-/* Takes the first job and all of the same parent out of the list. */
+/* Removes the first job, and all jobs with the same parent, from the list. */
 static struct ckt_job *take_chain(void)
 {
 	struct ckt_job *first = group.jobs, **end = &first->next, **link = &group.jobs;
@@ -165,7 +165,7 @@ static ncclResult_t run_in_background(void)
 			pthread_detach(thread);
 			continue;
 		}
-		/* Without a thread of its own it keeps the caller. */
+		/* If no thread can start, the caller runs the jobs. */
 		run_chain(chain);
 		if (chain->result != ncclSuccess)
 			result = chain->result;
@@ -185,7 +185,7 @@ static ncclResult_t run_and_wait(void)
 		return ncclSystemError;
 	while (group.jobs)
 		chains[count++].jobs = take_chain();
-	/* The last one keeps the caller. */
+	/* The caller runs the last chain. */
 	for (size_t i = 0; i + 1 < count; i++)
 		chains[i].started = start(&chains[i].thread, run_chain, &chains[i]);
 	for (size_t i = 0; i < count; i++)
@@ -209,7 +209,7 @@ static ncclResult_t run_jobs(void)
 	return blocking ? run_and_wait() : run_in_background();
 }
 
-/* What an error leaves undone. */
+/* Drops the jobs that have not run after an error. */
 static void drop_jobs(void)
 {
 	while (group.jobs) {
@@ -227,7 +227,7 @@ static void drop_jobs(void)
 
 /* ---- Work */
 
-/* What a rank sends itself it has to receive in the same group. */
+/* A rank that sends to itself must receive the message in the same group. */
 static ncclResult_t check_own_messages(
 	const struct ncclComm *comm, const struct ckt_op *ops, size_t count)
 {
@@ -256,7 +256,10 @@ static ncclResult_t check_own_messages(
 	return ncclSuccess;
 }
 
-/* All work of the group with the communicator of item number `first`; those items are done then. */
+/*
+ * Puts all work of the group for the communicator of item `first` on streams, and marks those
+ * items.
+ */
 static ncclResult_t launch_one(size_t first)
 {
 	struct ncclComm *comm = group.items[first].comm;
@@ -336,7 +339,7 @@ ncclResult_t ncclGroupEnd(void)
 }
 CKT_ALIAS(GroupEnd);
 
-/* Nothing is begun, and there is no model of how long it would take. */
+/* Starts nothing, and estimates a time of 0. */
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 {
 	if (group.depth == 0)

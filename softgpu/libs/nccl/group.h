@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of calls: the calls of a thread between ncclGroupStart and ncclGroupEnd all begin at the
- * end.  A call outside a group is a group by itself.  Jobs make communicators and wait for other
- * ranks; work goes onto streams.
+ * Groups of calls.  The calls of a thread between ncclGroupStart and ncclGroupEnd all begin at the
+ * end.  A call outside a group is its own group.  Jobs make communicators and wait for other ranks;
+ * work runs on streams.
  */
 #pragma once
 
@@ -13,21 +13,27 @@ struct ckt_job {
 	struct ckt_job *next;
 	ncclResult_t (*run)(struct ckt_job *job);
 	struct ncclComm *comm; /* the communicator that the job makes or uses; held */
-	/* the program's, cleared if a blocking job fails; may be NULL */
+	/* The program's handle, cleared if a blocking job fails; may be NULL. */
 	ncclComm_t *handle;
-	/* held; jobs of one parent run one after the other.  NULL: none */
+	/* Held; jobs of one parent run one after the other.  NULL: none. */
 	struct ncclComm *parent;
 	ncclUniqueId id;
 	int color, key;
-	int *members; /* the parent's ranks, of a shrink; the job's */
+	int *members; /* for a shrink: ranks of the parent; owned by the job */
 	int member_count;
 };
 
 void ckt_soft_nccl_group_enter(void);
-/* Returns the first error of the group at the end of the outermost one, else its argument. */
+/*
+ * At the end of the outermost group, returns the group's first error.  Otherwise returns its
+ * argument.
+ */
 ncclResult_t ckt_soft_nccl_group_leave(ncclResult_t result);
 
-/* Belongs to the group from here on, also if it fails.  Between enter and leave. */
+/*
+ * The group takes over the references and memory of the job or work, also on failure.  Call between
+ * enter and leave.
+ */
 ncclResult_t ckt_soft_nccl_group_job(const struct ckt_job *job);
 ncclResult_t ckt_soft_nccl_group_work(
 	struct ncclComm *comm, CUstream stream, const struct ckt_op *op);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work onto streams.
+ * Puts work on streams.
  *
- * A group of operations of one communicator is one function on the first one's stream; the others
- * of the group wait for it and it for them.  The operations of a communicator run in the order of
- * their calls also on different streams, as NCCL has it: otherwise two ranks could begin them in
- * different orders and wait for each other.
+ * The operations of a group for one communicator are one function on the first operation's stream.
+ * The group's other streams and that stream wait for each other.  As in NCCL, a communicator's
+ * operations run in the order of their calls, even on different streams.  Otherwise, two ranks
+ * could start them in different orders and deadlock.
  */
 #include "softgpu/libs/nccl/issue.h"
 
 #include "softgpu/libs/common/driver.h"
 
-/* The events of work that is captured are of that capture alone. */
+/* Where work goes.  Events of captured work are valid only in that capture. */
 struct place {
 	bool captured;
 	unsigned long long capture;
@@ -22,7 +22,7 @@ static CUresult make_event(const struct ckt_softlib_driver *d, CUevent *event)
 	return *event ? CUDA_SUCCESS : d->event_create(event, CU_EVENT_DISABLE_TIMING);
 }
 
-/* `stream` waits for all that `before` has. */
+/* Makes `stream` wait for the present work of `before`. */
 static CUresult join(
 	const struct ckt_softlib_driver *d, CUevent event, CUstream before, CUstream stream)
 {
@@ -38,7 +38,7 @@ static bool is_first(const CUstream *streams, size_t i)
 	return true;
 }
 
-/* Counted before it can run, and a graph's work is not counted. */
+/* Counts the work before it can run; a graph's work is not counted. */
 static CUresult queue(struct ncclComm *comm, CUstream stream, const struct ckt_work *work)
 {
 	size_t counts = !work->captured;
@@ -55,7 +55,7 @@ static CUresult queue(struct ncclComm *comm, CUstream stream, const struct ckt_w
 	return result;
 }
 
-/* Precondition: comm->issue is locked and its context current. */
+/* Precondition: comm->issue is locked, and its context is current. */
 static CUresult put(struct ncclComm *comm, struct ckt_work *work, const CUstream *streams,
 	const struct place *place)
 {

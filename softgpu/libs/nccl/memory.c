@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory for NCCL's use, and its registration, which changes nothing here: every rank's sockets
- * take any memory.
+ * Memory for NCCL, and its registration, which has no effect here: a rank's sockets accept any
+ * memory.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 	const struct ckt_softlib_driver *d = ckt_softlib_driver();
 	CUcontext context;
 	CUdeviceptr address = 0;
-	/* As cudaMalloc does. */
+	/* The same as cudaMalloc. */
 	if (ptr && !size)
 		*ptr = NULL;
 	if (!ptr || !size)
@@ -44,10 +44,10 @@ ncclResult_t ncclMemFree(void *ptr)
 }
 CKT_ALIAS(MemFree);
 
-/* In a list, so that a handle that is none is noticed. */
+/* An entry of a list, so that invalid handles are found. */
 struct registration {
 	struct registration *next;
-	uint64_t comm; /* its number */
+	uint64_t comm; /* number of the communicator */
 	uintptr_t begin, end;
 	bool window;
 	unsigned refs;
@@ -58,7 +58,10 @@ static struct registration *registrations;
 
 enum { PAGE = 4096 };
 
-/* The range's own, or that of one which it lies in, counted once more.  Precondition: locked. */
+/*
+ * Finds a registration that contains the range, or makes one, and counts a reference.
+ * Precondition: locked.
+ */
 static struct registration *hold(const struct registration *wanted)
 {
 	struct registration *r = wanted->window ? NULL : registrations;
@@ -96,7 +99,7 @@ static ncclResult_t make(
 	return made || result != ncclSuccess ? result : ncclSystemError;
 }
 
-/* No handle is nothing to end, as in NVIDIA's library. */
+/* NULL has no effect, as in NVIDIA's library. */
 static ncclResult_t end(ncclComm_t handle, const void *registration)
 {
 	struct ncclComm *comm = ckt_soft_nccl_comm_get(handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets between ranks: pieces of memory, and new sockets. */
+/* Sockets between ranks: they transfer pieces of memory and new sockets. */
 #include "softgpu/libs/nccl/mesh.h"
 
 #include <errno.h>
@@ -74,7 +74,9 @@ void ckt_soft_nccl_mesh_shut(struct ckt_mesh *mesh, enum ckt_plane plane)
 
 /* ---- Pieces */
 
-/* Moves what can be moved at once; gives whether the piece is complete, or -errno. */
+/*
+ * Moves the bytes that can move at once.  Returns 1 if the piece is complete, 0 if not, or -errno.
+ */
 static int move(int socket, struct ckt_transfer *piece)
 {
 	while (piece->done < piece->bytes) {
@@ -95,8 +97,8 @@ static int move(int socket, struct ckt_transfer *piece)
 }
 
 /*
- * Moves of each queue what can be moved, and sets what to wait for; gives the number of queues with
- * something left, or -errno.
+ * Moves the bytes of each queue that can move, and sets what to poll for.  Returns the number of
+ * queues that are not empty, or -errno.
  */
 static int advance(struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer **queues,
 	struct pollfd *polls)
@@ -223,11 +225,11 @@ int ckt_soft_nccl_mesh_receive_descriptor(int socket, void *data, size_t bytes, 
 	return 0;
 }
 
-/* ---- A mesh out of another's */
+/* ---- A mesh from another mesh */
 
 /*
- * The lower of two ranks makes the pair, a plane's after the other's, and the plane's number goes
- * along.
+ * The lower of two ranks makes a pair of sockets for each plane and sends one of them with the
+ * plane's number.
  */
 static int give(int control, struct ckt_mesh *mesh, int peer)
 {
@@ -266,7 +268,7 @@ static int take(struct ckt_mesh *parent, int control, struct ckt_mesh *mesh, int
 
 int ckt_soft_nccl_mesh_derive(struct ckt_mesh *parent, const int *members, struct ckt_mesh *mesh)
 {
-	/* All that is given before anything is awaited: nobody waits for one who waits. */
+	/* Sends all sockets before it waits for any, so that ranks do not wait for each other. */
 	for (int giving = 1; giving >= 0; giving--) {
 		for (int i = 0; i < mesh->size; i++) {
 			if (i == mesh->rank || (mesh->rank < i) != giving)

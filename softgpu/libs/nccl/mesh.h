@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets between the ranks of a communicator, a pair for each two ranks:
+ * The sockets between the ranks of a communicator; each two ranks have a pair for each plane:
  *
- *	data	the data of collectives, moved by functions on the ranks' streams
- *	control	messages of splits and shrinks, sent by the calls themselves, while work may be running
+ *	data	the data of collectives; functions on the ranks' streams send it
+ *	control	messages of splits and shrinks; the calls send them, also while work runs
  *
  * Any thread may stop a plane; waits in it then return -ECANCELED.  Functions return 0 or -errno:
- * -EPIPE if a peer is gone, -EPROTO if it sent something unexpected.  A plane is used by one thread
- * at a time.
+ * -EPIPE if a peer is gone, -EPROTO if it sent something unexpected.  Only one thread at a time may
+ * use a plane.
  */
 #pragma once
 
@@ -25,36 +25,38 @@ struct ckt_mesh {
 	int rank, size;
 	struct {
 		int *sockets; /* by peer; -1 for none */
-		int wake;     /* an eventfd, readable once it is stopped */
+		int wake;     /* an eventfd, readable after a stop */
 		atomic_bool stopped;
 	} planes[CKT_PLANES];
 };
 
-/* One piece for or from a peer.  Pieces for one peer keep their order, and so do those from one. */
+/*
+ * A piece to or from a peer.  The pieces to one peer stay in order, and so do those from one peer.
+ */
 struct ckt_transfer {
 	int peer;
 	bool send;
 	void *data;
 	size_t bytes;
-	const void *expected; /* what a received piece must be; NULL: anything */
-	/* Of ckt_soft_nccl_mesh_exchange: */
+	const void *expected; /* the bytes that a received piece must have; NULL: any */
+	/* Used by ckt_soft_nccl_mesh_exchange. */
 	size_t done;
 	struct ckt_transfer *next;
 };
 
-/* An empty mesh, which can be stopped. */
+/* Makes an empty mesh, which can be stopped. */
 int ckt_soft_nccl_mesh_init(struct ckt_mesh *mesh);
-/* Sets this rank and the size, once.  The sockets come later. */
+/* Sets this rank and the size, once, before the mesh has sockets. */
 int ckt_soft_nccl_mesh_set_size(struct ckt_mesh *mesh, int rank, int size);
 /* Closes everything.  A second call does nothing. */
 void ckt_soft_nccl_mesh_fini(struct ckt_mesh *mesh);
 
 void ckt_soft_nccl_mesh_stop(struct ckt_mesh *mesh, enum ckt_plane plane);
 bool ckt_soft_nccl_mesh_stopped(struct ckt_mesh *mesh, enum ckt_plane plane);
-/* Ends the plane for all peers, who see this rank as gone. */
+/* Shuts the plane's sockets, so that all peers see this rank as gone. */
 void ckt_soft_nccl_mesh_shut(struct ckt_mesh *mesh, enum ckt_plane plane);
 
-/* Moves all pieces, which progress in parallel. */
+/* Moves all pieces in parallel. */
 int ckt_soft_nccl_mesh_exchange(
 	struct ckt_mesh *mesh, enum ckt_plane plane, struct ckt_transfer *transfers, size_t count);
 
@@ -65,11 +67,11 @@ int ckt_soft_nccl_mesh_exchange(
  */
 int ckt_soft_nccl_mesh_derive(struct ckt_mesh *parent, const int *members, struct ckt_mesh *mesh);
 
-/* Waits until the descriptor is readable, or the plane is stopped. */
+/* Waits until the descriptor is readable or the plane is stopped. */
 int ckt_soft_nccl_mesh_wait_readable(struct ckt_mesh *mesh, enum ckt_plane plane, int fd);
 /*
- * One message of `bytes` with at most one descriptor, which stays the caller's and may be -1.  The
- * receiver owns its copy.
+ * One message of `bytes` with at most one descriptor.  The caller keeps the descriptor, which may
+ * be -1.  The receiver owns its copy.
  */
 int ckt_soft_nccl_mesh_send_descriptor(int socket, const void *data, size_t bytes, int fd);
 int ckt_soft_nccl_mesh_receive_descriptor(int socket, void *data, size_t bytes, int *ret_fd);

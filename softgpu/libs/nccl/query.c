@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What communicators say of themselves; versions and texts. */
+/* Queries of communicators; versions and texts. */
 #include <stddef.h>
 
 #include "softgpu/libs/nccl/api.h"
@@ -39,7 +39,7 @@ const char *ncclGetLastError(ncclComm_t comm)
 }
 CKT_ALIAS(GetLastError);
 
-/* NCCL_DEBUG is read at every use. */
+/* No effect: NCCL_DEBUG is read at every use. */
 void ncclResetDebugInit(void)
 {
 }

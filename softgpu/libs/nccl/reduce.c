@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: blocks of numbers, converted to what is computed with and back. */
+/* Reductions: blocks of numbers are converted to the type of computation and back. */
 #include "softgpu/libs/nccl/reduce.h"
 
 #include <math.h>
@@ -124,7 +124,7 @@ static enum kind kind_of(ncclDataType_t type)
 	}
 }
 
-/* Of two numbers one of which is none, the other is the greater and the lesser. */
+/* If one of two numbers is NaN, the other is both maximum and minimum. */
 static void combine_float(float *to, const float *with, size_t n, ncclRedOp_t op)
 {
 	switch ((int)op) {
@@ -161,7 +161,7 @@ static void combine_double(double *to, const double *with, size_t n, ncclRedOp_t
 	}
 }
 
-/* Sums and products modulo 2^64 are those of every narrower type, too. */
+/* Sums and products modulo 2^64 are also correct for every narrower type. */
 static void combine_integer(
 	union block *to, const union block *with, size_t n, ncclRedOp_t op, bool is_signed)
 {
@@ -187,7 +187,7 @@ static void combine_integer(
 	}
 }
 
-/* An average of integers divides the sum as the type holds it, toward zero. */
+/* The average: divides the sums.  For integers, it divides the sum in its type, toward zero. */
 static void divide(union block *to, int ranks, size_t n, ncclDataType_t type)
 {
 	char narrow[BLOCK * 8];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the soft GPU's NCCL does not do: communication from inside of kernels. */
+/* Functions that the soft GPU's NCCL does not support: communication in kernels. */
 #include "softgpu/libs/nccl/api.h"
 
 #include "softgpu/libs/common/driver.h"
 
-/* Of nccl_device.h, which is C++; whatever the parameters are, nothing is written. */
+/* Functions of nccl_device.h, which is C++. They write to no parameter. */
 #define REFUSED(name)                                  \
 	ncclResult_t nccl##name(void);                 \
 	ncclResult_t nccl##name(void)                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unique ids, and the meeting of ranks. */
+/* Unique IDs, and how ranks meet. */
 #include "softgpu/libs/nccl/root.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@
 enum {
 	SECRET = 32,
 	RANKS_MAX = 1024,
-	STRANGERS_MAX = 64, /* connections that have not said hello: the oldest goes */
-	GIVE_S = 30,        /* a rank that takes nothing for so long is given up */
+	STRANGERS_MAX = 64, /* connections without a hello; the oldest is closed */
+	GIVE_S = 30,        /* a send to a rank fails after this time */
 };
 
 struct id {
@@ -41,7 +41,7 @@ struct hello {
 
 struct answer {
 	int32_t result; /* an ncclResult_t */
-	uint32_t why;   /* an index into `reasons` */
+	uint32_t why;   /* index into `reasons` */
 	int32_t peer, plane;
 };
 
@@ -56,7 +56,7 @@ static const char *const reasons[] = {
 	[NO_SOCKETS] = "no more sockets",
 };
 
-/* A connection; of a meeting once it said hello. */
+/* A connection.  After its hello, it belongs to a meeting. */
 struct guest {
 	struct guest *next;
 	struct meeting *meeting;
@@ -67,10 +67,10 @@ struct guest {
 struct meeting {
 	struct meeting *next;
 	uint8_t secret[SECRET];
-	int size, joined; /* of nobody: 0 */
+	int size, joined; /* size 0: no rank has come */
 };
 
-/* The process's, and of no child of it: a fork has no such thread. */
+/* The state of this process only: a child of a fork has no root thread. */
 static struct {
 	pthread_mutex_t lock;
 	pid_t process;
@@ -115,7 +115,7 @@ static void forget(struct meeting *meeting)
 	free(meeting);
 }
 
-/* Ends the meeting: all of its guests hear why, and go. */
+/* Ends the meeting: sends all of its guests the reason and closes them. */
 static void dissolve(
 	struct guest **guests, struct meeting *meeting, ncclResult_t result, unsigned why)
 {
@@ -135,7 +135,7 @@ static void dissolve(
 	forget(meeting);
 }
 
-/* Both ends of a new pair for each plane. */
+/* Makes a pair of sockets for each plane and sends both guests their ends. */
 static int introduce(const struct guest *a, const struct guest *b)
 {
 	for (int plane = 0; plane < CKT_PLANES; plane++) {
@@ -156,7 +156,7 @@ static int introduce(const struct guest *a, const struct guest *b)
 	return 0;
 }
 
-/* All are there. */
+/* All ranks have come: connects them. */
 static void begin(struct guest **guests, struct meeting *meeting)
 {
 	int error = 0;
@@ -192,8 +192,8 @@ static unsigned objection(
 }
 
 /*
- * Precondition: locked.  Gives whether the guest stays; where the meeting ended it is gone from the
- * list already.
+ * Reads a guest's hello.  Returns whether the guest stays.  If the meeting ended, the guest is no
+ * longer in the list.  Precondition: locked.
  */
 static bool welcome(struct guest **guests, struct guest *guest)
 {
@@ -234,7 +234,7 @@ static void accept_guest(struct guest **guests)
 	guest->fd = fd;
 	guest->next = *guests;
 	*guests = guest;
-	/* New ones stand in front. */
+	/* The list begins with the newest guests. */
 	unsigned strangers = 0;
 	for (struct guest **link = guests; *link;) {
 		struct guest *other = *link;
@@ -249,7 +249,8 @@ static void accept_guest(struct guest **guests)
 }
 
 /*
- * A guest with news: its hello, or that it has gone.  Anything in the list may be gone afterwards.
+ * Handles a readable guest: it said hello, or its connection ended.  This may remove any guest from
+ * the list.
  */
 static void serve(struct guest **guests, int fd)
 {
@@ -259,7 +260,7 @@ static void serve(struct guest **guests, int fd)
 	if (!guest)
 		return;
 	if (guest->meeting) {
-		/* It has nothing more to say. */
+		/* After its hello, a guest sends nothing: the connection ended. */
 		struct meeting *meeting = guest->meeting;
 		close(guest->fd);
 		guest->fd = -1;
@@ -304,7 +305,7 @@ static void *root_main(void *unused)
 	return unused;
 }
 
-/* ---- Ids */
+/* ---- IDs */
 
 /* Precondition: locked. */
 static int start(void)
@@ -369,7 +370,7 @@ bool ckt_soft_nccl_root_is_id(const ncclUniqueId *id)
 	return memcmp(id->internal, id_magic, sizeof id_magic) == 0;
 }
 
-/* ---- A rank's side */
+/* ---- The rank's side */
 
 static uint64_t process_number(void)
 {
@@ -384,7 +385,7 @@ static uint64_t process_number(void)
 	return result;
 }
 
-/* Takes a socket of each peer and plane. */
+/* Receives a socket for each peer and plane. */
 static ncclResult_t take_sockets(int root_socket, struct ckt_mesh *mesh, const char **ret_why)
 {
 	for (int left = CKT_PLANES * (mesh->size - 1); left > 0; left--) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the ranks of a communicator meet: a thread of the process that made the unique id.
+ * The root, a thread of the process that made the unique ID, where the ranks of a communicator meet:
  *
- *	rank -> root   hello: the id's secret, the rank, of how many, on which device
- *	root -> rank   a socket for each peer and plane, once all are there; or the error
+ *	rank -> root   hello: the ID's secret, the rank, the count of ranks, the device
+ *	root -> rank   a socket for each peer and plane when all ranks are there, or the error
  *
  * The ID names an abstract socket and holds a secret that no list of sockets shows.  Only processes
  * of one user can meet.
@@ -14,15 +14,15 @@
 
 #include "softgpu/libs/nccl/mesh.h"
 
-/* A new ID; starts the thread for the process's first one. */
+/* Makes an ID. The first one in a process starts the thread. */
 ncclResult_t ckt_soft_nccl_root_make(ncclUniqueId *ret_id);
 
-/* Whether it is an ID of ours. */
+/* Whether ckt_soft_nccl_root_make made the ID. */
 bool ckt_soft_nccl_root_is_id(const ncclUniqueId *id);
 
 /*
- * Waits for all ranks of the mesh, unless its control plane is stopped; then the mesh has its
- * sockets. `ret_why`: a constant text on failure.
+ * Waits until all ranks of the mesh have come, or its control plane is stopped.  On success, the
+ * mesh has its sockets.  On failure, *ret_why is a constant text.
  */
 ncclResult_t ckt_soft_nccl_root_join(
 	const ncclUniqueId *id, struct ckt_mesh *mesh, int device, const char **ret_why);

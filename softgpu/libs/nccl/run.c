@@ -2,9 +2,9 @@
 /*
  * Collectives over the sockets of a mesh.
  *
- * Every piece for a peer follows a header that says what it is of, so that ranks which do not call
- * the same are told so.  Reductions go in slices, each rank adding up its part of a slice in the
- * order of ranks: the sum does not depend on who is how fast.
+ * A header before the first piece to a peer names the collective, so ranks that make different
+ * calls get an error.  Reductions work in slices.  Each rank reduces its part of a slice in the
+ * order of the ranks, so a sum does not depend on the ranks' speed.
  */
 #include "softgpu/libs/nccl/run.h"
 
@@ -14,21 +14,21 @@
 
 #include "softgpu/libs/common/driver.h"
 
-/* Of what is held beside the program's own buffers. */
+/* The size of a buffer for each rank, in addition to the program's own buffers. */
 enum { SLICE_BYTES = 4 << 20 };
 
 struct header {
-	uint64_t sequence; /* of a collective; 0: a message */
-	uint64_t count;    /* of a message its bytes */
+	uint64_t sequence; /* number of a collective; 0: a message */
+	uint64_t count;    /* for a message: its bytes */
 	uint32_t kind, type, op, root;
 };
 
-/* What is moved for one step, and the headers in both directions. */
+/* The transfers of one step, with the headers in both directions. */
 struct step {
 	struct ckt_mesh *mesh;
 	struct header mine;
 	struct header *theirs; /* by peer */
-	bool said;             /* the headers have gone */
+	bool said;             /* the headers are sent */
 	struct ckt_transfer *transfers;
 	size_t count, room;
 };
@@ -52,7 +52,7 @@ static int piece(struct step *step, int peer, bool send, const void *data, size_
 	return 0;
 }
 
-/* A piece of a collective, behind its header where it is the first. */
+/* Adds a piece of a collective, with a header before the first one. */
 static int move(struct step *step, int peer, bool send, const void *data, size_t bytes)
 {
 	int error = 0;
@@ -81,12 +81,12 @@ static void copy(void *to, const void *from, size_t bytes)
 /* ---- Reductions */
 
 /*
- * What a reduction holds: a slice of each peer, and the own numbers where they are multiplied
+ * The memory of a reduction: a slice of each peer, and of this rank if its numbers are multiplied
  * first.
  */
 struct reducer {
 	const struct ckt_op *op;
-	size_t size;     /* of a number */
+	size_t size;     /* bytes of a number */
 	size_t slice;    /* numbers in each of the buffers */
 	char *buffers;   /* by rank */
 	const void **in; /* by rank */
@@ -116,8 +116,8 @@ static char *buffer(const struct reducer *r, int rank)
 }
 
 /*
- * Where `count` own numbers are, multiplied where the operation says so: in a buffer of `count`
- * numbers then.
+ * Returns `count` numbers of this rank.  If the operation multiplies them first, they are in
+ * `multiplied`.
  */
 static const void *own(const struct reducer *r, const void *from, size_t count, void *multiplied)
 {
@@ -134,7 +134,7 @@ static void reduce(const struct reducer *r, int ranks, void *out, size_t count)
 	ckt_soft_nccl_reduce(out, r->in, ranks, count, r->op->type, r->op->reduction.op);
 }
 
-/* A slice of an all-reduce: each rank has a part of it to add up, which it then gives to all. */
+/* A slice of an all-reduce: each rank reduces a part of it and sends the result to all ranks. */
 static int all_reduce_slice(
 	struct step *step, struct reducer *r, const char *from, char *to, size_t count)
 {
@@ -143,7 +143,7 @@ static int all_reduce_slice(
 #define PART(rank) \
 	(count / n * (size_t)(rank) + (count % n < (size_t)(rank) ? count % n : (size_t)(rank)))
 #define PART_COUNT(rank) (PART((rank) + 1) - PART(rank))
-	/* What is multiplied takes the own place among the buffers, which holds a whole slice. */
+	/* Multiplied numbers use this rank's buffer, which holds a whole slice. */
 	const char *mine = own(r, from, count, buffer(r, me));
 	for (int p = 0; p < ranks && !error; p++) {
 		r->in[p] = p == me ? mine + PART(me) * size : buffer(r, p);
@@ -190,13 +190,13 @@ static int reduce_slice(
 	return error;
 }
 
-/* `from` is the slice's place in the first rank's block. */
+/* `from` is the position of the slice in the first rank's block. */
 static int reduce_scatter_slice(
 	struct step *step, struct reducer *r, const char *from, char *to, size_t count)
 {
 	int ranks = step->mesh->size, me = step->mesh->rank, error = 0;
 	size_t block = r->op->count * r->size, bytes = count * r->size;
-	/* The numbers for all peers, where they are multiplied. */
+	/* The multiplied numbers for all ranks, if the operation multiplies. */
 	char *multiplied = r->op->reduction.premultiply ? malloc((size_t)ranks * bytes + 1) : NULL;
 	if (r->op->reduction.premultiply && !multiplied)
 		return -ENOMEM;
@@ -237,7 +237,7 @@ static int run_reduction(struct step *step, const struct ckt_op *op)
 	return error;
 }
 
-/* ---- Collectives that only move */
+/* ---- Collectives that only move data */
 
 static int run_movement(struct step *step, const struct ckt_op *op)
 {
@@ -245,7 +245,7 @@ static int run_movement(struct step *step, const struct ckt_op *op)
 	size_t bytes = op->count * ckt_soft_nccl_type_size(op->type);
 	const char *from = op->from;
 	char *to = op->to;
-	/* Who sends a block to whom: each to each, or the root only. */
+	/* Each rank sends to each, or only the root sends or receives. */
 	bool sends = op->kind == CKT_OP_ALL_GATHER || op->kind == CKT_OP_ALL_TO_ALL ||
 		(op->kind == CKT_OP_GATHER ? me != root : me == root);
 	bool receives = op->kind == CKT_OP_ALL_GATHER || op->kind == CKT_OP_ALL_TO_ALL ||
@@ -266,7 +266,7 @@ static int run_movement(struct step *step, const struct ckt_op *op)
 	}
 	if (!error)
 		error = exchange(step);
-	/* The own block; in place it is where it belongs. */
+	/* Copies this rank's own block; in place, it is there already. */
 	if (!error && (me == root || (!of_root && !to_root)))
 		copy(to + (many_to ? (size_t)me * bytes : 0),
 			from + (many_from ? (size_t)me * bytes : 0), bytes);
@@ -300,10 +300,7 @@ static int run_collective(struct ckt_mesh *mesh, uint64_t *sequence, const struc
 
 /* ---- Messages */
 
-/*
- * What a rank sends itself is received by itself, in order; the group was refused where the two do
- * not match.
- */
+/* Copies this rank's messages to itself, in order.  The group was refused if they do not match. */
 static void copy_own(const struct ckt_mesh *mesh, const struct ckt_op *ops, size_t count)
 {
 	size_t r = 0;
@@ -381,7 +378,7 @@ static void report(struct ncclComm *comm, int error)
 		error == -EPROTO          ? ncclInvalidUsage
 			: error == -EPIPE ? ncclRemoteError
 					  : ncclSystemError);
-	/* Who waits for this rank must not do so for ever. */
+	/* Other ranks may wait for this one, so end the plane. */
 	ckt_soft_nccl_mesh_shut(&comm->mesh, CKT_PLANE_DATA);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The work on streams: the collectives, sends and receives of one communicator in one group. */
+/* Work on streams: the operations of one communicator in one group. */
 #pragma once
 
 #include "softgpu/libs/nccl/comm.h"
@@ -20,7 +20,7 @@ enum ckt_op_kind {
 struct ckt_op {
 	enum ckt_op_kind kind;
 	ncclDataType_t type;
-	int peer; /* or the root */
+	int peer; /* peer or root */
 	const void *from;
 	void *to;
 	size_t count;
@@ -28,17 +28,17 @@ struct ckt_op {
 };
 
 struct ckt_work {
-	uint64_t comm; /* its number */
+	uint64_t comm; /* number of the communicator */
 	bool captured;
 	size_t count;
 	struct ckt_op ops[];
 };
 
 /*
- * Runs collectives in their order, then all sends and receives in parallel; a function for a
- * stream, with a copy of a struct ckt_work.
+ * Runs collectives in order, then all sends and receives in parallel.  A function for a stream;
+ * work: a copy of a struct ckt_work.
  */
 void ckt_soft_nccl_run_work(const void *work);
-/* The same at once.  0, or -errno as in mesh.h. */
+/* Runs the operations at once.  0, or -errno as in mesh.h. */
 int ckt_soft_nccl_run(
 	struct ckt_mesh *mesh, uint64_t *sequence, const struct ckt_op *ops, size_t count);
