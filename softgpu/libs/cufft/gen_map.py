@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Version script of a cuFFT: every function of the headers, and cufftDebug, under the node that is NVIDIA's SONAME.
+"""Writes the version script of a cuFFT: all functions of the headers, and cufftDebug.  The version is NVIDIA's SONAME.
 
 Arguments: the SONAME, the output, the headers, and further functions.
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes what the soft GPU's cuBLAS and cuBLASLt take from the toolkit's headers: see --help.
+"""Generates the functions of the soft GPU's cuBLAS and cuBLASLt from the toolkit's headers: see --help.
 
-Reads cublas_v2.h (or cublasLt.h) with libclang and the library's own sources for the functions they define.  Writes
+Reads cublas_v2.h (or cublasLt.h) with libclang, and finds the functions that the library's own sources define.  Writes
 
-  OUT.c    for every other function: where FAMILIES knows its name, one that fills a struct ckt_blas_job by the names of its parameters
-           and submits it; else a refusal that says the function's name once
+  OUT.c    every other function.  If FAMILIES has its name, it fills a struct ckt_blas_job by the names of its parameters and submits
+           it.  Otherwise, it refuses and logs its name once.
   OUT.map  the version script: the header's functions under the genuine library's version, and no others
 """
 import argparse
@@ -18,11 +18,11 @@ from clang import cindex
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', '..', 'rpc', 'gen'))
 import libclang  # noqa: E402
 
-# Functions that name no type to compute with; those that read or write numbers on the host, for which the call waits.
+# VECTORS: functions without a type of computation.  RESULT: functions that read or write numbers on the host, so the call waits.
 VECTORS = {'execution': '(cudaDataType)-1'}
 RESULT = {'flags': ['CKT_CUBLAS_RESULT']}
 
-# Names without 'cublas', '_v2' and '_64', in full -> family, what else the job says.  {T}: S, D, C or Z.
+# A pattern of the name without 'cublas', '_v2' and '_64'; the family (None: the name without its type); the job's other fields.
 FAMILIES = [
 	(r'[SDCZH]gemm|[CZ]gemm3m|[SDCZH]gemmBatched|[SDCZH]gemmStridedBatched|Cgemm3m(Strided)?Batched', 'gemm', {}),
 	(r'GemmEx|GemmBatchedEx|GemmStridedBatchedEx|[SC]gemmEx|Cgemm3mEx', 'gemm', {}),
@@ -69,7 +69,7 @@ FAMILIES = [
 	(r'[SDCZ](getrs|geqrf|gels)Batched', r'\1', {'flags': ['CKT_CUBLAS_HOST_INFO']}),
 ]
 
-# Parameter -> the job's operand; what belongs to it is named after it.
+# Parameter -> operand of the job.  PARTS: parameter -> field of an operand.
 OPERANDS = {'A': 'A', 'Aarray': 'A', 'AP': 'A', 'B': 'B', 'Barray': 'B', 'C': 'C', 'Carray': 'C', 'Ainv': 'C', 'x': 'x', 'xarray': 'x',
 	    'y': 'y', 'yarray': 'y', 'TauArray': 'x', 'result': 'result', 'c': 'c', 's': 's', 'a': 'a', 'b': 'b', 'param': 'param',
 	    'd1': 'd1', 'd2': 'd2', 'x1': 'x1', 'y1': 'y1'}
@@ -78,7 +78,7 @@ PARTS = {'lda': ('A', 'ld'), 'ldb': ('B', 'ld'), 'ldc': ('C', 'ld'), 'lda_inv': 
 	 'stridey': ('y', 'stride'), 'Atype': ('A', 'type'), 'Btype': ('B', 'type'), 'Ctype': ('C', 'type'), 'xType': ('x', 'type'),
 	 'yType': ('y', 'type'), 'resultType': ('result', 'type'), 'paramType': ('param', 'type'), 'd1Type': ('d1', 'type'),
 	 'd2Type': ('d2', 'type'), 'x1Type': ('x1', 'type'), 'y1Type': ('y1', 'type')}
-# Of two operands at once.
+# Parameters that are the type of two operands.
 PAIRS = {'abType': ('a', 'b'), 'csType': ('c', 's')}
 PLAIN = {'m': 'm', 'n': 'n', 'k': 'k', 'kl': 'kl', 'ku': 'ku', 'nrhs': 'nrhs', 'batchCount': 'batch', 'batchSize': 'batch', 'trans': 'trans',
 	 'transa': 'transa', 'transb': 'transb', 'uplo': 'uplo', 'side': 'side', 'mode': 'side', 'diag': 'diag', 'computeType': 'compute',
@@ -102,7 +102,7 @@ class Function:
 
 
 def pointee(kind):
-	"""What a pointer or array parameter leads to."""
+	"""The type to which a pointer or array parameter points."""
 	if kind.kind in (cindex.TypeKind.INCOMPLETEARRAY, cindex.TypeKind.CONSTANTARRAY):
 		return kind.element_type
 	return kind.get_pointee()
@@ -142,7 +142,7 @@ class Job:
 			is_list = to.get_canonical().kind == cindex.TypeKind.POINTER
 			if is_list:
 				to = to.get_pointee()
-			# Beside a matrix, what is packed is the other side.
+			# With a matrix among the parameters, the packed one is operand x.
 			part = self.parts.setdefault('x' if name == 'AP' and 'A' in names else OPERANDS[name], {})
 			part['p'] = '(void *)(uintptr_t)' + name
 			if plain_name(to) != 'void':
@@ -181,7 +181,7 @@ class Job:
 def emit_call(function, family, extra):
 	job = Job(function, extra.get('factors', {}))
 	lines = job.text() + ''.join('\t\t.%s = %s,\n' % item for item in extra.items() if isinstance(item[1], str))
-	# A batch of none is none, a function without batches has one.
+	# An empty batch does nothing.  A function without batches has one operand.
 	early = ''
 	if 'batch' in job.fields:
 		early = '\tif (handle && !%s)\n\t\treturn CUBLAS_STATUS_SUCCESS;\n' % job.fields['batch']
@@ -200,7 +200,7 @@ def emit_refusal(function, refuse):
 
 
 def half_text(include):
-	"""What cublas_api.h tells C++ alone: its functions of halves.  Their arguments are pointers, so any type of the name will do in C."""
+	"""The functions of halves, which cublas_api.h declares only for C++.  They have pointers to halves, so in C any type of that name works."""
 	with open(os.path.join(include, 'cublas_api.h'), encoding='utf-8') as f:
 		blocks = re.findall(r'^#if defined\(__cplusplus\)\n(.*?)^#endif', f.read(), re.M | re.S)
 	blocks = [b for b in blocks if re.search(r'cublas\w+\(', b) and '__half' in b and 'inline' not in b]
@@ -222,7 +222,7 @@ def defined_in(sources):
 	for path in sources:
 		with open(path, encoding='utf-8') as f:
 			text = f.read()
-		# By its definition, or as the first argument of a macro that makes one.
+		# A definition, or the first argument of a macro that makes one.
 		names |= set(re.findall(r'^CKT_CUBLAS_API .*?\b(cublas\w+)\(', text, re.M))
 		names |= set(re.findall(r'^[A-Z_]+\((cublas\w+)[,)]', text, re.M))
 	return names
