@@ -75,8 +75,8 @@ CKT_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 		if (e->version <= version)
 			best = e;
 	if (!best)
-		ckt_debug("cuGetProcAddress: %s %s", symbol,
-			entry ? "is newer than what was asked for" : "is not known");
+		ckt_debug("cuGetProcAddress: %s: %s", symbol,
+			entry ? "newer than the requested version" : "unknown function");
 	/*
 	 * This is no error, even if status is NULL (measured with CUDA 13.0): the address is NULL.
 	 */

@@ -181,7 +181,7 @@ ncclResult_t ckt_soft_nccl_comm_usable(struct ncclComm *comm)
 	if (comm->busy || !comm->ready) {
 		result = ncclInvalidArgument;
 		ckt_soft_nccl_comm_say(
-			"the communicator is used before the call before has come to its end (ncclCommGetAsyncError says when)");
+			"the communicator is busy with an earlier call: wait until ncclCommGetAsyncError no longer returns ncclInProgress");
 	} else if (comm->error != ncclSuccess) {
 		result = comm->error;
 	} else if (comm->finalized || comm->revoked) {

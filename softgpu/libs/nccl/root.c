@@ -48,12 +48,13 @@ struct answer {
 enum { FINE, GONE, UNKNOWN, DIFFERENT_SIZES, RANK_TWICE, DEVICE_TWICE, NO_SOCKETS };
 static const char *const reasons[] = {
 	[FINE] = "",
-	[GONE] = "a rank went before all were there",
-	[UNKNOWN] = "nobody waits with this unique id: it was used before, or a rank of it went",
-	[DIFFERENT_SIZES] = "ranks disagree on how many there are",
-	[RANK_TWICE] = "two have the same rank",
+	[GONE] = "a rank ended before all ranks had come",
+	[UNKNOWN] =
+		"no rank waits with this unique id: it was used before, or one of its ranks ended",
+	[DIFFERENT_SIZES] = "ranks disagree on the number of ranks",
+	[RANK_TWICE] = "two processes use the same rank",
 	[DEVICE_TWICE] = "Duplicate GPU detected: two ranks of one process are on the same device",
-	[NO_SOCKETS] = "no more sockets",
+	[NO_SOCKETS] = "cannot make more sockets; raise the limit of open files",
 };
 
 /* A connection.  After its hello, it belongs to a meeting. */
@@ -438,7 +439,7 @@ ncclResult_t ckt_soft_nccl_root_join(
 	socklen_t size = address_of(id.name, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
-		*ret_why = "no more sockets";
+		*ret_why = "cannot make more sockets; raise the limit of open files";
 		return ncclSystemError;
 	}
 	ncclResult_t result = ncclRemoteError;

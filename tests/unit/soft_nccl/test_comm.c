@@ -36,7 +36,7 @@ static void test_states(void)
 	OK(ckt_soft_nccl_comm_make(0, NULL, true, &comm));
 	IS(ckt_soft_nccl_comm_state(comm), ncclInProgress);
 	IS(ckt_soft_nccl_comm_usable(comm), ncclInvalidArgument);
-	HAS(ckt_soft_nccl_comm_said(), "before the call before has come to its end");
+	HAS(ckt_soft_nccl_comm_said(), "busy with an earlier call");
 	ckt_soft_nccl_comm_done(comm, ncclSuccess);
 	ckt_soft_nccl_comm_wait_job(comm);
 	IS(ckt_soft_nccl_comm_state(comm), ncclSuccess);

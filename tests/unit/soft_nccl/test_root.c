@@ -139,7 +139,7 @@ static void test_gone(void)
 			break;
 	}
 	IS(guest.result, ncclRemoteError);
-	HAS(guest.why, "a rank went");
+	HAS(guest.why, "a rank ended");
 	ckt_soft_nccl_mesh_fini(&guest.mesh);
 	/* The child's root is its own, and goes with it. */
 	OK(pipe(fds));
