@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory shared with other processes of this user whose sessions are on the same node.  The program
- * passes on a handle (rpc/ipc.h): for memory of cudaMalloc the handle itself, for memory that the
- * program maps (vmm.c) a file that holds it.
+ * Memory shared with other processes, whose sessions belong to the same owner at the same server.
+ * The program passes on a handle (rpc/ipc.h): for memory of cudaMalloc the handle itself, for
+ * memory that the program maps (vmm.c) a file that holds the handle.
  */
 #include <fcntl.h>
 #include <stdlib.h>

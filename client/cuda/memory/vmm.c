@@ -268,7 +268,7 @@ CKT_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 
 /*
  * The file holds no memory, because the memory may be on another machine.  It names the memory, for
- * programs of this user with a session on that machine.
+ * sessions of the same owner at the same server.
  */
 CKT_EXPORT CUresult cuMemExportToShareableHandle(void *ret_fd, CUmemGenericAllocationHandle handle,
 	CUmemAllocationHandleType type, unsigned long long flags)
