@@ -286,12 +286,12 @@ static int init(struct ckt_server *server, char *message)
 	result = init_driver(server, message);
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
+	ckt_spawn_mounts_probe(server);
 	result = ckt_daemon_libraries_init(server, message, MESSAGE_SIZE);
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
 	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
-	ckt_spawn_mounts_probe(server);
 	ckt_worker_cgroups_init(
 		server, NULL, NULL, server->cgroup_text, sizeof server->cgroup_text);
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);

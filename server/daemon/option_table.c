@@ -177,7 +177,7 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 CKT_VALUE_USER},
 		CKT_SERVER_OPTION_TEXT, AT(user), check_path, "give the name of a user"},
 	{{"uid-range", "FIRST-LAST",
-		 "user ids for workers, one for each owner of sessions, none of them anybody's; needs root"},
+		 "user ids for workers, one for each owner of sessions, none of them anybody's; without root, subordinate ids of the server's user"},
 		CKT_SERVER_OPTION_TEXT, AT(uid_range), check_uid_range,
 		"write two numbers from 1000 on, the smaller one first, such as 200000-265535"},
 	{{"cage", "MODE", "on, the default: workers may do only what they need; off: for debuggers",

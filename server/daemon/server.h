@@ -44,6 +44,8 @@ struct ckt_worker_user {
 	gid_t gid;
 	gid_t groups[CKT_USER_GROUPS_MAX];
 	int group_count;
+	int user_namespace; /* in which it is; 0: the server's (user_namespace.h) */
+	bool keeps_groups;  /* the server's, which that namespace cannot name */
 };
 
 enum { CKT_LIBRARY_VARIABLES = 8 };

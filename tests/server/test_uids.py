@@ -1,13 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """--uid-range: one user id for the workers of each owner; what an owner's worker can do to another's, and what it can leave to the next."""
+import ctypes
 import glob
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -15,6 +18,9 @@ from whole import Whole, runner  # noqa: E402
 
 IPC = os.environ["CKT_TEST_IPC"]
 # Not those of another run of this test on the host.
+CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 1 << 18
+# Of a server that is not root's: nobody else starts processes as this user.
+USER = "news"
 FIRST = 200000 + os.getpid() % 1000 * 10
 
 
@@ -225,6 +231,96 @@ for directory in ("/tmp", "/var/tmp", "/dev/shm"):
         for process in (a, c, d):
             self.go_on(process)
         self.wait(lambda: self.records(server) == [])
+
+
+def in_own_namespace(user, files):
+    """For a child that becomes a server: as that user, in mounts where these (file, its place) are."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(what, *arguments):
+        if getattr(libc, what)(*arguments):
+            raise OSError(ctypes.get_errno(), what)
+
+    call("unshare", CLONE_NEWNS)
+    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    for path, place in files:
+        call("mount", path.encode(), place.encode(), None, MS_BIND, None)
+    os.setgroups([])
+    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+
+
+class Subordinate(Uids):
+    """The same with a server of an ordinary user's, which has the range in /etc/subuid and its programs in a closed home."""
+
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("newuidmap") or not os.path.exists("/etc/subuid") or not os.path.exists("/etc/subgid"):
+            self.skipTest("no newuidmap, /etc/subuid or /etc/subgid: apt-get install uidmap")
+        self.user = pwd.getpwnam(USER)
+        closed = tempfile.mkdtemp(prefix="ckt-home-", dir="/run")
+        self.addCleanup(shutil.rmtree, closed)
+        self.mine = runner.Tree(os.path.join(closed, "tree"))
+        for part in ("bin", "lib/cricket", "libexec"):
+            shutil.copytree(os.path.join(self.tree.prefix, part), os.path.join(self.mine.prefix, part), symlinks=True)
+        os.chown(closed, self.user.pw_uid, self.user.pw_gid)
+        os.chown(self.tokens, self.user.pw_uid, self.user.pw_gid)
+        self.subordinate = os.path.join(self.dir, "subordinate")
+        self.give(FIRST, 10)
+
+    def give(self, first, count):
+        with open(self.subordinate, "w", encoding="utf-8") as f:
+            f.write("%s:%d:%d\n" % (USER, first, count))
+
+    def ranged(self, count=10):
+        directory = os.path.join(self.dir, "server")
+        os.makedirs(directory, exist_ok=True)
+        os.chown(directory, self.user.pw_uid, self.user.pw_gid)
+        files = [(self.subordinate, "/etc/subuid"), (self.subordinate, "/etc/subgid")]
+        server = runner.Server(self.mine, directory, "soft",
+                               ("--uid-range", "%d-%d" % (FIRST, FIRST + count - 1), "--tokens", self.tokens, "--log-level", "debug"),
+                               {"HOME": directory, "XDG_RUNTIME_DIR": directory}, preexec_fn=lambda: in_own_namespace(self.user, files))
+        self.servers.append(server)
+        os.rename(server.socket, server.socket + ".hidden")
+        self.root = ["--server", "unix:" + server.socket + ".hidden"]
+        self.assertNotIn("share the server's user", self.log_of(server))
+        self.assertIn("private /tmp and /dev/shm", self.log_of(server))
+        return server
+
+    def test_cage(self):
+        """A worker has neither capabilities nor the server's groups, nor a way to the server's files and to what its user may do."""
+        server = self.ranged()
+        a, _, worker = self.run_to_mid(server, "alice", "a")
+        with open("/proc/%d/status" % worker, encoding="utf-8") as f:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            self.assertEqual(int(status[name], 16), 0, name)
+        self.assertEqual((status["NoNewPrivs"], status["Seccomp"], status["Groups"].strip()), ("1", "2", ""))
+        for kind in ("user", "mnt"):
+            self.assertNotEqual(os.readlink("/proc/%d/ns/%s" % (worker, kind)), os.readlink("/proc/%d/ns/%s" % (server.process.pid, kind)), kind)
+        root = "/proc/%d/root" % worker
+        # Its program is there, and nothing else of the closed home.
+        home = os.path.dirname(self.mine.prefix)
+        self.assertTrue(os.path.exists(root + self.mine.prefix + "/libexec/cricket/cricket-worker"))
+        self.assertFalse(os.path.exists(root + self.mine.prefix + "/bin"))
+        self.assertEqual(os.listdir(root + home), ["tree"])
+        self.assertEqual(os.listdir(root + "/tmp"), [])
+        self.go_on(a)
+        self.wait(lambda: self.records(server) == [])
+        self.assertEqual([n for n in glob.glob("/dev/shm/cricket-*") if FIRST <= os.stat(n).st_uid < FIRST + 10], [])
+
+    def test_not_given(self):
+        """Ids that are another's: one line, and workers that share the server's user."""
+        self.give(FIRST + 1000000, 10)
+        with self.assertRaises(AssertionError):
+            self.ranged()
+        (server,) = self.servers
+        line = "--uid-range: the workers of all owners share the server's user: newuidmap refuses %d-%d" % (FIRST, FIRST + 9)
+        self.assertEqual(self.log_of(server).count(line), 1, self.log_of(server))
+        self.assertIn("usermod --add-subuids %d-%d" % (FIRST, FIRST + 9), self.log_of(server))
+        a, _, worker = self.run_to_mid(server, "alice", "a")
+        self.assertEqual(set(ids(worker)), {self.user.pw_uid})
+        self.go_on(a)
 
 
 class Cgroups(Ranged):

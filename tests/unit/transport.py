@@ -65,6 +65,7 @@ server/daemon/session/spawn_cage.c read the kernel's own numbers
 server/daemon/session/uid_group.c poll,read,write the files of user ids, and the cleaner, our child
 server/daemon/session/worker_cgroup.c write files of cgroups
 server/daemon/session/uid_processes.c read /proc
+server/daemon/session/user_namespace.c read,write pipes to children
 server/daemon/session/worker_files.c write files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
 server/daemon/systemd_notify.c sendto systemd's notification socket

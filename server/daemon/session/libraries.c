@@ -133,7 +133,9 @@ static int add_soft(struct ckt_server *server)
 		paths[i] = found.gl_pathv[i];
 	const char *const *files = (const char *const *)paths;
 	size_t count = keep_libraries(paths, found.gl_pathc);
-	bool copied = server->user.change && count && !ckt_spawn_user_reads(server, files, count) &&
+	/* Only root's server has a place for copies. */
+	bool copied = server->user.change && !server->user.user_namespace && count &&
+		!ckt_spawn_user_reads(server, files, count) &&
 		ckt_daemon_files_copy_together(files, count, copies) == 0;
 	int error = copied ? add(server, "CRICKET_LIBRARY_SOFT=%s", copies)
 			   : add(server, "CRICKET_LIBRARY_SOFT=%.*s:%.*s/libs", length, driver,

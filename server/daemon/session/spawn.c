@@ -30,6 +30,7 @@
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
+#include "server/daemon/session/user_namespace.h"
 #include "server/daemon/session/worker_cgroup.h"
 
 extern char **environ;
@@ -138,6 +139,9 @@ static void start(struct ckt_server *server, const struct program *program,
 	sigset_t no_signals;
 	const char *step = "cgroup";
 	if (descriptors->cgroup && ckt_worker_cgroup_enter(server, descriptors->cgroup))
+		goto out;
+	step = "user namespace";
+	if (ckt_user_namespace_enter(program->user->user_namespace, program->user->gid))
 		goto out;
 	step = "descriptors";
 	if (place_descriptors(descriptors))

@@ -19,8 +19,9 @@
 #include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_cage.h"
+#include "server/daemon/session/user_namespace.h"
 
-enum { SHM_TRIES = 8, SOCKET_AREA = CKT_SPAWN_AREAS - 1 };
+enum { SHM_TRIES = 8, SOCKET_AREA = 2, HOME_AREA = 3 };
 
 /* ---- What stays */
 
@@ -101,6 +102,18 @@ static void keep_environment(struct ckt_spawn_mounts *mounts)
 
 /* ---- The server's part */
 
+/* Whether one of the first `count' areas has the path. */
+static bool is_below(const struct ckt_spawn_mounts *mounts, const char *path, int count)
+{
+	for (int a = 0; a < count; a++) {
+		size_t length = strlen(mounts->areas[a]);
+		if (strncmp(path, mounts->areas[a], length) == 0 &&
+			(!path[length] || path[length] == '/'))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Below /tmp it is hidden anyway, and a directory of the root's own, such as /run, has too much
  * else in it.
@@ -119,10 +132,32 @@ static void find_areas(struct ckt_spawn_mounts *mounts, const char *socket)
 		return;
 	}
 	strcpy(areas[SOCKET_AREA], real);
-	for (int a = 0; a < SOCKET_AREA; a++) {
-		size_t length = strlen(areas[a]);
-		if (strncmp(real, areas[a], length) == 0 && (!real[length] || real[length] == '/'))
-			mounts->shared[SOCKET_AREA] = true;
+	mounts->shared[SOCKET_AREA] = is_below(mounts, real, SOCKET_AREA);
+}
+
+/*
+ * The server's user may have Cricket in a directory that is closed to others, such as a home of mode 0700: its
+ * workers find an empty one in its place, with the program and the driver in it.  Root's server copies them
+ * instead (worker_files.h).
+ */
+static void find_home(
+	struct ckt_spawn_mounts *mounts, const struct ckt_worker_user *user, const char *worker)
+{
+	char path[sizeof *mounts->areas];
+	struct stat status;
+	mounts->shared[HOME_AREA] = true;
+	strcpy(mounts->areas[HOME_AREA], "/");
+	if (!user->user_namespace)
+		return;
+	for (const char *slash = strchr(worker + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		if (snprintf(path, sizeof path, "%.*s", (int)(slash - worker), worker) >=
+			(int)sizeof path)
+			return;
+		if (stat(path, &status) == 0 && !(status.st_mode & S_IXOTH)) {
+			mounts->shared[HOME_AREA] = is_below(mounts, path, HOME_AREA);
+			strcpy(mounts->areas[HOME_AREA], path);
+			return;
+		}
 	}
 }
 
@@ -143,8 +178,9 @@ static int put_aside(const char *path)
 	return 0;
 }
 
-static int make_shm(const struct ckt_spawn_mounts *mounts)
+static int make_shm(void *data)
 {
+	const struct ckt_spawn_mounts *mounts = data;
 	for (int i = 0; i < SHM_TRIES; i++) {
 		struct stat status;
 		if (mkdir(mounts->shm, 0700) && errno != EEXIST)
@@ -163,16 +199,25 @@ static int make_shm(const struct ckt_spawn_mounts *mounts)
 	return -EEXIST;
 }
 
-/* name: of the directory of /dev/shm, behind the user's id. */
+static int remove_shm(void *data)
+{
+	const struct ckt_spawn_mounts *mounts = data;
+	return rmdir(mounts->shm) ? -errno : 0;
+}
+
+/* name: of the directory of /dev/shm, behind the user's id; NULL: none is needed. */
 static int init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server, const char *name,
 	const struct ckt_worker_user *user)
 {
 	*mounts = (struct ckt_spawn_mounts){
-		.wanted = server->mounts, .uid = user->uid, .gid = user->gid};
+		.wanted = server->mounts && user->change, .uid = user->uid, .gid = user->gid};
 	if (!mounts->wanted)
 		return 0;
-	snprintf(mounts->shm, sizeof mounts->shm, CKT_SPAWN_SHM_PREFIX "%u-%s", mounts->uid, name);
+	if (name)
+		snprintf(mounts->shm, sizeof mounts->shm, CKT_SPAWN_SHM_PREFIX "%u-%s", mounts->uid,
+			name);
 	find_areas(mounts, server->socket_path);
+	find_home(mounts, user, server->worker_path);
 	keep_directory_of(mounts, server->worker_path);
 	keep_directory_of(mounts, server->driver.path);
 	keep_directory_of(mounts, server->inside_path);
@@ -182,7 +227,13 @@ static int init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server
 			keep_list(mounts, value + 1);
 	}
 	keep_environment(mounts);
-	return make_shm(mounts);
+	return name ? ckt_user_namespace_run(user->user_namespace, user->uid, make_shm, mounts) : 0;
+}
+
+int ckt_spawn_mounts_look(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
+	const struct ckt_worker_user *user)
+{
+	return init(mounts, server, NULL, user);
 }
 
 int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
@@ -237,7 +288,7 @@ int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
 		return -1;
 	for (unsigned i = 0; i < mounts->kept_count; i++)
 		fds[i] = open(mounts->kept[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (mount(mounts->shm, "/dev/shm", NULL, MS_BIND, NULL))
+	if (*mounts->shm && mount(mounts->shm, "/dev/shm", NULL, MS_BIND, NULL))
 		return -1;
 	/* For the temporary files of compilers and libraries: no more than a worker needs of memory. */
 	snprintf(options, sizeof options, "size=256m,nr_inodes=16k,mode=0700,uid=%u,gid=%u",
@@ -246,7 +297,7 @@ int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
 		if (!mounts->shared[a] && access(mounts->areas[a], F_OK) == 0 &&
 			mount("cricket", mounts->areas[a], "tmpfs",
 				MS_NOSUID | MS_NODEV | MS_NOEXEC,
-				a == SOCKET_AREA ? "size=256k,mode=0755" : options))
+				a >= SOCKET_AREA ? "size=256k,mode=0755" : options))
 			return -1;
 	return give_back(mounts, fds);
 }
@@ -266,11 +317,13 @@ void ckt_spawn_mounts_probe(struct ckt_server *server)
 	int result = init(&mounts, server, name, &server->user);
 	pid_t pid = result ? -1 : fork();
 	if (pid == 0)
-		_exit(ckt_spawn_mounts_enter(&mounts) != 0);
+		_exit(ckt_user_namespace_enter(server->user.user_namespace, server->user.gid) ||
+			ckt_spawn_mounts_enter(&mounts));
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!result)
-		rmdir(mounts.shm);
+		ckt_user_namespace_run(
+			server->user.user_namespace, server->user.uid, remove_shm, &mounts);
 	ckt_spawn_mounts_fini(&mounts);
 	server->mounts = pid > 0 && status == 0;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mount namespace for each worker, if root started the server:
+ * A mount namespace for each worker, if root started the server, or its workers have a user namespace
+ * (user_namespace.h):
  *
  *	/dev/shm            the workers of one owner share one, /dev/shm/cricket-UID-OWNER of the host
  *	/tmp, /var/tmp      the worker's alone, in memory, gone with it
  *	that of the socket  empty, so that no worker connects to the server or to another worker:
  *	                    Landlock does not restrict that
+ *	a closed home       empty, if the worker's program lies in it and the server is not root
  *
- * What a worker needs and lies below one of the last three stays where it is: its program, the
+ * What a worker needs and lies below one of the last four stays where it is: its program, the
  * driver, and what the server's environment names.  One thread.
  */
 #pragma once
@@ -22,13 +24,14 @@ struct ckt_worker_user;
 /* Followed by the number of the workers' user and by the owner. */
 #define CKT_SPAWN_SHM_PREFIX "/dev/shm/cricket-"
 
-enum { CKT_SPAWN_AREAS = 3, CKT_SPAWN_KEPT_MAX = 48 };
+enum { CKT_SPAWN_AREAS = 4, CKT_SPAWN_KEPT_MAX = 48 };
 
 struct ckt_spawn_mounts {
 	bool wanted;
 	char shm[128];
-	char areas[CKT_SPAWN_AREAS][128]; /* /tmp, /var/tmp, and the directory of the socket */
-	bool shared[CKT_SPAWN_AREAS];     /* the whole area is needed, and stays the host's */
+	/* /tmp, /var/tmp, the directory of the socket, and one that is closed to the worker's user */
+	char areas[CKT_SPAWN_AREAS][128];
+	bool shared[CKT_SPAWN_AREAS]; /* the whole area is needed, and stays the host's */
 	char *kept[CKT_SPAWN_KEPT_MAX];
 	unsigned kept_count;
 	unsigned uid, gid;
@@ -42,6 +45,9 @@ void ckt_spawn_mounts_probe(struct ckt_server *server);
 /* Makes the owner's directory, for the worker's user.  0 or -errno; free the result with _fini in every case. */
 int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
 	const struct ckt_identity *owner, const struct ckt_worker_user *user);
+/* The same for a child that only looks at what a worker would have: without the directory. */
+int ckt_spawn_mounts_look(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
+	const struct ckt_worker_user *user);
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts);
-/* For the child, while it is root.  0, or -1 and errno. */
+/* For the child, while it is root or has entered its user namespace.  0, or -1 and errno. */
 int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts);

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "server/daemon/server.h"
+#include "server/daemon/session/spawn_mounts.h"
+#include "server/daemon/session/user_namespace.h"
 #include "server/daemon/session/worker_files.h"
 
 int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t message_size)
@@ -64,7 +66,7 @@ int ckt_spawn_find_user(struct ckt_server *server, char *ret_message, size_t mes
 int ckt_spawn_become_user(const struct ckt_worker_user *user)
 {
 	if (user->change &&
-		(setgroups((size_t)user->group_count, user->groups) ||
+		((!user->keeps_groups && setgroups((size_t)user->group_count, user->groups)) ||
 			setresgid(user->gid, user->gid, user->gid) ||
 			setresuid(user->uid, user->uid, user->uid)))
 		return -errno;
@@ -81,9 +83,23 @@ enum obstacle {
 	CANNOT_READ_FILE,
 };
 
+/* For a child that looks: as a worker, with its mounts. */
+static bool become_worker(const struct ckt_server *server)
+{
+	const struct ckt_worker_user *user = &server->user;
+	struct ckt_spawn_mounts mounts;
+	if (user->user_namespace &&
+		(ckt_user_namespace_enter(user->user_namespace, user->gid) ||
+			ckt_spawn_mounts_look(&mounts, server, user) ||
+			ckt_spawn_mounts_enter(&mounts)))
+		return false;
+	return ckt_spawn_become_user(user) == 0 &&
+		(!user->user_namespace || ckt_user_namespace_drop() == 0);
+}
+
 static enum obstacle look_as_user(const struct ckt_server *server)
 {
-	if (ckt_spawn_become_user(&server->user))
+	if (!become_worker(server))
 		return CANNOT_BECOME_USER;
 	if (access(server->worker_path, X_OK))
 		return CANNOT_EXECUTE_WORKER;
@@ -116,8 +132,7 @@ bool ckt_spawn_user_reads(const struct ckt_server *server, const char *const *fi
 {
 	pid_t pid = fork();
 	if (pid == 0) {
-		enum obstacle obstacle =
-			ckt_spawn_become_user(&server->user) ? CANNOT_BECOME_USER : NO_OBSTACLE;
+		enum obstacle obstacle = become_worker(server) ? NO_OBSTACLE : CANNOT_BECOME_USER;
 		for (size_t i = 0; i < count && !obstacle; i++)
 			obstacle = access(files[i], R_OK) ? CANNOT_READ_FILE : NO_OBSTACLE;
 		_exit((int)obstacle);
@@ -129,13 +144,14 @@ int ckt_spawn_check(struct ckt_server *server, char *ret_message, size_t message
 {
 	enum obstacle obstacle = try_user(server);
 	/* Only root may reach our own files; the operator's driver is the operator's to open. */
-	if (server->user.change && obstacle == CANNOT_EXECUTE_WORKER &&
+	bool root = server->user.change && !server->user.user_namespace;
+	if (root && obstacle == CANNOT_EXECUTE_WORKER &&
 		ckt_daemon_files_copy(server->worker_path) == 0)
 		obstacle = try_user(server);
-	if (server->user.change && obstacle == CANNOT_READ_DRIVER && server->driver.soft &&
+	if (root && obstacle == CANNOT_READ_DRIVER && server->driver.soft &&
 		ckt_daemon_files_copy(server->driver.path) == 0)
 		obstacle = try_user(server);
-	if (server->user.change && obstacle == CANNOT_READ_INSIDE &&
+	if (root && obstacle == CANNOT_READ_INSIDE &&
 		ckt_daemon_files_copy(server->inside_path) == 0)
 		obstacle = try_user(server);
 	snprintf(server->inside_variable, sizeof server->inside_variable, "CRICKET_INSIDE=%s",

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +21,10 @@
 #include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/uid_clean.h"
-#include "server/daemon/session/uid_files.h"
-#include "server/daemon/session/uid_processes.h"
 #include "server/daemon/session/uid_range.h"
+#include "server/daemon/session/user_namespace.h"
 
 #define RECORD_PREFIX "uid-"
-/* Root's, and the same for all servers of the host: two with one range never draw the same id. */
-#define LOCKS "/run/cricket"
 
 enum {
 	/*
@@ -90,19 +88,28 @@ static void record_read(struct ckt_uid_group *group)
 	group->owner[n > 0 ? n : 0] = 0;
 }
 
-static void lock_path(uid_t uid, char ret_path[64])
+/*
+ * The same for all servers of root's, or of one user, on the host: two with one range never draw the
+ * same id.  False: there is no place for it, and what the id has must tell (uid_clean.h).
+ */
+static bool lock_path(uid_t uid, char ret_path[CKT_PATH_MAX])
 {
-	snprintf(ret_path, 64, LOCKS "/uid-%u.lock", uid);
+	const char *runtime = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
+	if (!runtime || *runtime != '/')
+		return false;
+	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/cricket", runtime);
+	mkdir(ret_path, 0755);
+	snprintf(ret_path, CKT_PATH_MAX, "%.4000s/cricket/uid-%u.lock", runtime, uid);
+	return true;
 }
 
 /* -1 and EWOULDBLOCK: another server has drawn that id. */
 static int take_lock(uid_t uid)
 {
-	char path[64];
+	char path[CKT_PATH_MAX];
 	struct stat status;
-	lock_path(uid, path);
-	mkdir(LOCKS, 0755);
-	for (;;) {
+	errno = ENOENT;
+	while (lock_path(uid, path)) {
 		int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 		bool taken = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 		/* Who had it may have removed the file in the meantime. */
@@ -114,15 +121,16 @@ static int take_lock(uid_t uid)
 			return -1;
 		}
 	}
+	return -1;
 }
 
 static void release_lock(int fd, uid_t uid)
 {
-	char path[64];
-	lock_path(uid, path);
+	char path[CKT_PATH_MAX];
 	if (fd < 0)
 		return;
-	unlink(path);
+	if (lock_path(uid, path))
+		unlink(path);
 	close(fd);
 }
 
@@ -235,7 +243,7 @@ static int watch(struct ckt_uid_group *group, pid_t pid)
 static void clean(struct ckt_uid_group *group)
 {
 	group->cleaning = true;
-	pid_t pid = ckt_uid_clean_start(group->uid);
+	pid_t pid = ckt_uid_clean_start(group->uid, group->server->user.user_namespace);
 	if (pid < 0 || watch(group, pid))
 		clean_failed(group, 0);
 }
@@ -263,17 +271,6 @@ static bool wait_for_cleaner(struct ckt_uid_groups *groups, int timeout_ms)
 
 /* ---- Drawing */
 
-/* A server that was killed, and is not started again with its socket, has cleaned nothing. */
-static bool is_clean(uid_t uid)
-{
-	/* Of such a server, of a container, of whoever got the same ids. */
-	bool busy = ckt_uid_processes_any(uid),
-	     left = !busy && (ckt_uid_files_remove_sysv(uid) || ckt_uid_files_remove(uid));
-	if (busy || left)
-		ckt_debug("user id %u is not drawn: it has %s", uid, busy ? "processes" : "files");
-	return !busy && !left;
-}
-
 /* NULL and -errno: -EUSERS if none is free. */
 static struct ckt_uid_group *draw(struct ckt_server *server, const char *owner, int *ret_error)
 {
@@ -287,7 +284,11 @@ static struct ckt_uid_group *draw(struct ckt_server *server, const char *owner, 
 		int lock = take_lock(uid);
 		if (lock < 0 && errno == EWOULDBLOCK)
 			continue;
-		if (!is_clean(uid)) {
+		/*
+		 * It may be of a server that was killed and is not started again with its socket,
+		 * of a container, or of whoever got the same ids.
+		 */
+		if (!ckt_uid_clean_now(uid, server->user.user_namespace)) {
 			release_lock(lock, uid);
 			continue;
 		}
@@ -404,6 +405,38 @@ void ckt_uid_groups_settle(struct ckt_server *server)
 
 /* ---- All of them */
 
+/* With groups the workers would read what is a group's of the server: only where a GPU is a group's. */
+static bool needs_groups(void)
+{
+	glob_t found;
+	bool needed = false;
+	if (glob("/dev/nvidia*", 0, NULL, &found))
+		return false;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct stat status;
+		needed |= stat(found.gl_pathv[i], &status) == 0 && S_ISCHR(status.st_mode) &&
+			(status.st_mode & 06) != 06;
+	}
+	globfree(&found);
+	return needed;
+}
+
+/* A server that is not root.  Without a namespace there is no range. */
+static void enter_namespace(struct ckt_server *server, struct ckt_uid_range *range,
+	char *ret_message, size_t message_size)
+{
+	char why[512];
+	int fd;
+	if (ckt_user_namespace_open(range, &fd, why, sizeof why)) {
+		snprintf(ret_message, message_size,
+			"--uid-range: the workers of all owners share the server's user: %s", why);
+		*range = (struct ckt_uid_range){0};
+		return;
+	}
+	server->user = (struct ckt_worker_user){
+		.change = true, .user_namespace = fd, .keeps_groups = needs_groups()};
+}
+
 int ckt_uid_groups_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	const char *text = server->options.uid_range;
@@ -415,12 +448,8 @@ int ckt_uid_groups_init(struct ckt_server *server, char *ret_message, size_t mes
 			ckt_uid_range_check(
 				&range, geteuid(), NULL, NULL, ret_message, message_size)))
 		return -EINVAL;
-	if (range.first && !server->user.change) {
-		snprintf(ret_message, message_size,
-			"--uid-range: the workers of all owners share the server's user, because "
-			"only root can give them others");
-		range = (struct ckt_uid_range){0};
-	}
+	if (range.first && !server->user.change)
+		enter_namespace(server, &range, ret_message, message_size);
 	server->uid_groups = calloc(1, sizeof *server->uid_groups);
 	if (!server->uid_groups) {
 		snprintf(ret_message, message_size, "cannot start: out of memory");
@@ -447,6 +476,9 @@ void ckt_uid_groups_fini(struct ckt_server *server)
 		group_free(groups->list);
 	free(groups);
 	server->uid_groups = NULL;
+	if (server->user.user_namespace)
+		close(server->user.user_namespace);
+	server->user.user_namespace = 0;
 }
 
 void ckt_uid_groups_each(
@@ -464,9 +496,11 @@ bool ckt_uid_groups_describe(const struct ckt_server *server, char *ret_text, si
 	const struct ckt_uid_groups *groups = server->uid_groups;
 	if (!groups || !groups->range.first)
 		return false;
-	snprintf(ret_text, text_size,
-		"workers: a user id for each owner, %u to %u, with the groups of --user%s",
+	snprintf(ret_text, text_size, "workers: a user id for each owner, %u to %u, %s%s",
 		groups->range.first, groups->range.last,
+		server->user.keeps_groups             ? "with the server's groups"
+			: server->user.user_namespace ? "in a user namespace"
+						      : "with the groups of --user",
 		server->mounts
 			? ""
 			: "; /tmp and /dev/shm are the host's: mount namespaces are refused");

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/daemon/session/user_namespace.h"
+
 enum {
 	/* Processes of that user may kill the one that is to kill them; it needs to win once. */
 	KILLERS_MAX = 100,
@@ -24,24 +26,30 @@ enum {
 	NOT_THE_USER = 1,
 };
 
-/* Never returns.  With CAP_KILL kill(-1) would end every process of the host. */
-static void __attribute__((noreturn)) kill_as(uid_t uid)
+/*
+ * Never returns.  With CAP_KILL kill(-1) would end every process of the host, or of the namespace, in
+ * which capabilities outlive a change of the user.
+ */
+static void __attribute__((noreturn)) kill_as(uid_t uid, int user_namespace)
 {
+	if (ckt_user_namespace_enter(user_namespace, (gid_t)uid))
+		_exit(NOT_THE_USER);
 	if (uid == 0 || setgroups(0, NULL) || setresgid(uid, uid, uid) ||
-		setresuid(uid, uid, uid) || getuid() != uid || geteuid() != uid || setuid(0) == 0)
+		setresuid(uid, uid, uid) || ckt_user_namespace_drop() || getuid() != uid ||
+		geteuid() != uid || setuid(0) == 0)
 		_exit(NOT_THE_USER);
 	/* Other than processes, keys of a user outlive its last process. */
 	syscall(SYS_keyctl, KEYCTL_CLEAR, KEY_SPEC_USER_KEYRING, 0, 0, 0);
 	_exit(kill(-1, SIGKILL) && errno != ESRCH ? NOT_THE_USER : KILLED);
 }
 
-int ckt_uid_processes_kill(uid_t uid)
+int ckt_uid_processes_kill(uid_t uid, int user_namespace)
 {
 	for (int i = 0; i < KILLERS_MAX; i++) {
 		int status;
 		pid_t pid = fork();
 		if (pid == 0)
-			kill_as(uid);
+			kill_as(uid, user_namespace);
 		if (pid < 0)
 			return -errno;
 		while (waitpid(pid, &status, 0) < 0)

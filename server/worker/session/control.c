@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -505,13 +506,19 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 	}
 }
 
-/* Root's server, or one of this user, as whom other workers may run as well. */
+/* Who made our socket. */
+static uid_t server_uid;
+
+/*
+ * Root's server, or one of the user who made our socket: as that user other workers may run as
+ * well.
+ */
 static bool may_control(struct ckt_transport *connection)
 {
 	pid_t pid;
 	uid_t uid;
 	return ckt_transport_peer_process(connection, &pid, &uid) == 0 &&
-		(uid == 0 || (uid == getuid() && !ckt_cage_has_peer(pid)));
+		(uid == 0 || (uid == server_uid && !ckt_cage_has_peer(pid)));
 }
 
 /* The effect of a connection's end: nothing else keeps a session that it preloaded or held. */
@@ -599,6 +606,10 @@ bool ckt_worker_control_started(void)
 
 int ckt_worker_control_start(struct ckt_worker *worker, int listen_fd)
 {
+	struct stat status;
+	if (fstat(listen_fd, &status))
+		return -errno;
+	server_uid = status.st_uid;
 	control_fd = listen_fd;
 	group_fd = ckt_group_init();
 	if (group_fd < 0)

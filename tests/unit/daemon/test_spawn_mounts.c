@@ -189,7 +189,7 @@ static void test_kept(void)
 {
 	struct ckt_spawn_mounts mounts;
 	begin("kept");
-	server.mounts = true;
+	server.mounts = server.user.change = true;
 	bool found = false;
 	/* Builds for coverage and for a sanitizer have their own. */
 	char counters[256], options[1024];

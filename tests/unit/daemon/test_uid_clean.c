@@ -19,7 +19,7 @@ enum { WORKERS = 1804293 };
 static int clean(void)
 {
 	int status = -1;
-	pid_t pid = ckt_uid_clean_start(WORKERS);
+	pid_t pid = ckt_uid_clean_start(WORKERS, 0);
 	MUST(pid <= 0, 0);
 	while (waitpid(pid, &status, 0) < 0)
 		MUST(errno, EINTR);

@@ -83,7 +83,7 @@ static void one(void (*work)(void))
 {
 	pid_t other = begin(OTHERS, sleep_long), pid = begin(WORKERS, work);
 	int status;
-	IS(ckt_uid_processes_kill(WORKERS), 0);
+	IS(ckt_uid_processes_kill(WORKERS, 0), 0);
 	waitpid(pid, &status, 0);
 	YES(run_until(none_left, NULL));
 	/* Nobody else's. */
@@ -98,14 +98,14 @@ static void test_kill(void)
 	if (geteuid() != 0) {
 		printf("skipped kill: not root\n");
 		YES(ckt_uid_processes_any(geteuid()));
-		YES(ckt_uid_processes_kill(0) < 0);
+		YES(ckt_uid_processes_kill(0, 0) < 0);
 		return;
 	}
 	NO(ckt_uid_processes_any(WORKERS));
 	/* None is there, which is fine. */
-	IS(ckt_uid_processes_kill(WORKERS), 0);
+	IS(ckt_uid_processes_kill(WORKERS, 0), 0);
 	/* Root's are everybody's. */
-	IS(ckt_uid_processes_kill(0), -EPERM);
+	IS(ckt_uid_processes_kill(0, 0), -EPERM);
 	one(sleep_long);
 	one(run_ahead);
 	one(ignore_signals);
@@ -124,7 +124,7 @@ static void test_threads(void)
 		run_for(1);
 	}
 	IS(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
-	IS(ckt_uid_processes_kill(WORKERS), 0);
+	IS(ckt_uid_processes_kill(WORKERS, 0), 0);
 	YES(run_until(none_left, NULL));
 	IS(waitpid(pid, NULL, 0), pid);
 }
@@ -135,7 +135,7 @@ static void test_zombie(void)
 	if (geteuid() != 0)
 		return;
 	pid_t pid = begin(WORKERS, ignore_signals);
-	IS(ckt_uid_processes_kill(WORKERS), 0);
+	IS(ckt_uid_processes_kill(WORKERS, 0), 0);
 	YES(run_until(none_left, NULL));
 	IS(waitpid(pid, NULL, WNOHANG), pid);
 }
