@@ -27,6 +27,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "runner"))
 import runner  # noqa: E402
+import subordinate  # noqa: E402
 
 GUARD_S = 120  # nothing is measured by it
 SECRET_BYTES = 1 << 20
@@ -131,7 +132,7 @@ class Test:
     def __init__(self, arg, programs, directory):
         self.arg, self.directory = arg, directory
         self.plans, self.results, self.problems = 0, {}, []
-        self.kind = "nvidia" if arg.driver != "soft" else "user" if arg.as_user else \
+        self.kind = "nvidia" if arg.driver != "soft" else "user" if arg.as_user and not arg.uid_range else \
             ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else "soft"
         prefix = arg.bundle or runner.stage(arg.build)
         self.tree = runner.Tree(os.path.join(programs, "tree"))
@@ -170,13 +171,18 @@ class Test:
 
     def options(self):
         """Of the server's process."""
+        if self.arg.as_user and self.arg.uid_range:
+            first, last = map(int, RANGE.split("-"))
+            with open(self.path("ids"), "w", encoding="utf-8") as f:
+                f.write(f"{self.user.pw_name}:{first}:{last - first + 1}\n")
+            return {"preexec_fn": lambda: subordinate.become(self.user, self.path("ids"))}
         return {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.arg.as_user else {}
 
     def start(self):
         tokens = self.make_files()
         limit_threads(self.user.pw_uid)
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
-                                    args=("--user", self.user.pw_name, "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"),
+                                    args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"),
                                           "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
                                           *(("--uid-range", RANGE) if self.arg.uid_range else ())), env={"STATE_DIRECTORY": self.path("state")}, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
@@ -337,6 +343,9 @@ def main():
         return client(arg.client)
     if os.geteuid() != 0:
         print("skipped: needs root, whose server runs workers as another user")
+        return 77
+    if arg.as_user and arg.uid_range and subordinate.lacking():
+        print("skipped: " + subordinate.lacking())
         return 77
     arg.worker = arg.worker or os.path.join(arg.build, "tests/escape/cricket-worker-escape")
     signal.signal(signal.SIGALRM, too_late)

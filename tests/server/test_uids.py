@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """--uid-range: one user id for the workers of each owner; what an owner's worker can do to another's, and what it can leave to the next."""
-import ctypes
 import glob
 import json
 import os
@@ -15,10 +14,10 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from whole import Whole, runner  # noqa: E402
+import subordinate  # noqa: E402
 
 IPC = os.environ["CKT_TEST_IPC"]
 # Not those of another run of this test on the host.
-CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 1 << 18
 # Of a server that is not root's: nobody else starts processes as this user.
 USER = "news"
 FIRST = 200000 + os.getpid() % 1000 * 10
@@ -233,30 +232,13 @@ for directory in ("/tmp", "/var/tmp", "/dev/shm"):
         self.wait(lambda: self.records(server) == [])
 
 
-def in_own_namespace(user, files):
-    """For a child that becomes a server: as that user, in mounts where these (file, its place) are."""
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def call(what, *arguments):
-        if getattr(libc, what)(*arguments):
-            raise OSError(ctypes.get_errno(), what)
-
-    call("unshare", CLONE_NEWNS)
-    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
-    for path, place in files:
-        call("mount", path.encode(), place.encode(), None, MS_BIND, None)
-    os.setgroups([])
-    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
-    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
-
-
 class Subordinate(Uids):
     """The same with a server of an ordinary user's, which has the range in /etc/subuid and its programs in a closed home."""
 
     def setUp(self):
         super().setUp()
-        if not shutil.which("newuidmap") or not os.path.exists("/etc/subuid") or not os.path.exists("/etc/subgid"):
-            self.skipTest("no newuidmap, /etc/subuid or /etc/subgid: apt-get install uidmap")
+        if subordinate.lacking():
+            self.skipTest(subordinate.lacking())
         self.user = pwd.getpwnam(USER)
         closed = tempfile.mkdtemp(prefix="ckt-home-", dir="/run")
         self.addCleanup(shutil.rmtree, closed)
@@ -276,10 +258,9 @@ class Subordinate(Uids):
         directory = os.path.join(self.dir, "server")
         os.makedirs(directory, exist_ok=True)
         os.chown(directory, self.user.pw_uid, self.user.pw_gid)
-        files = [(self.subordinate, "/etc/subuid"), (self.subordinate, "/etc/subgid")]
         server = runner.Server(self.mine, directory, "soft",
                                ("--uid-range", "%d-%d" % (FIRST, FIRST + count - 1), "--tokens", self.tokens, "--log-level", "debug"),
-                               {"HOME": directory, "XDG_RUNTIME_DIR": directory}, preexec_fn=lambda: in_own_namespace(self.user, files))
+                               {"HOME": directory, "XDG_RUNTIME_DIR": directory}, preexec_fn=lambda: subordinate.become(self.user, self.subordinate))
         self.servers.append(server)
         os.rename(server.socket, server.socket + ".hidden")
         self.root = ["--server", "unix:" + server.socket + ".hidden"]

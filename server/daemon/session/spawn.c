@@ -152,7 +152,7 @@ static void start(struct ckt_server *server, const struct program *program,
 		goto out;
 	step = "rlimit";
 	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_NOFILE, &server->descriptors) ||
-		ckt_spawn_cage_limit())
+		ckt_spawn_cage_limit(program->user->user_namespace))
 		goto out;
 	/* Docker's seccomp profile refuses this; the worker checks it and notes it. */
 	if (program->session)

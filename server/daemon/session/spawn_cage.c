@@ -73,22 +73,26 @@ static rlim_t kernel_number(const char *path)
  * no share of one worker, but half of what the machine has: whatever workers do, other users can
  * still start processes.
  */
-static rlim_t process_limit(void)
+static rlim_t process_limit(bool in_namespace)
 {
+	struct rlimit own;
+	/* The kernel counts threads of ids of a user namespace for the server's user as well. */
+	if (in_namespace && getrlimit(RLIMIT_NPROC, &own) == 0 && own.rlim_max != RLIM_INFINITY)
+		return own.rlim_max / 2;
 	rlim_t processes = kernel_number("/proc/sys/kernel/pid_max"),
 	       threads = kernel_number("/proc/sys/kernel/threads-max");
 	rlim_t least = processes < threads ? processes : threads;
 	return least == RLIM_INFINITY ? least : least / 2;
 }
 
-int ckt_spawn_cage_limit(void)
+int ckt_spawn_cage_limit(bool in_namespace)
 {
 	const struct {
 		__rlimit_resource_t resource;
 		rlim_t most;
 	} limits[] = {
 		/* A dump would hold the program's memory and its session's secret. */
-		{RLIMIT_CORE, 0}, {RLIMIT_NPROC, process_limit()},
+		{RLIMIT_CORE, 0}, {RLIMIT_NPROC, process_limit(in_namespace)},
 		/* A worker uses neither POSIX message queues nor real-time scheduling. */
 		{RLIMIT_MSGQUEUE, 0}, {RLIMIT_RTPRIO, 0},
 		/*

@@ -22,8 +22,11 @@ void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, si
  * The others are for the child that becomes the worker: they allocate nothing.  They return 0, or
  * -1 and errno.
  */
-/* Sets the limits on resources; each has its reason in spawn_cage.c. */
-int ckt_spawn_cage_limit(void);
+/*
+ * Sets the limits on resources; each has its reason in spawn_cage.c.  in_namespace: whether the
+ * worker gets an id of a user namespace (user_namespace.h).
+ */
+int ckt_spawn_cage_limit(bool in_namespace);
 /*
  * Empties the bounding set, as far as the server may.  Precondition: not yet the workers' user.
  * It cannot fail: no_new_privs makes the bounding set unreachable anyway.

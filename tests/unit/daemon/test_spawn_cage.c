@@ -35,7 +35,7 @@ static int limited(void)
 {
 	struct rlimit before, after;
 	getrlimit(RLIMIT_FSIZE, &before);
-	if (ckt_spawn_cage_limit())
+	if (ckt_spawn_cage_limit(false))
 		return 1;
 	getrlimit(RLIMIT_FSIZE, &after);
 	/* 2^22 is the most processes that Linux has. */
@@ -44,6 +44,15 @@ static int limited(void)
 			before.rlim_cur == after.rlim_cur
 		? 0
 		: 2;
+}
+
+/* Of the server's user, half stays for others. */
+static int limited_in_namespace(void)
+{
+	const struct rlimit few = {20, 20};
+	if (setrlimit(RLIMIT_NPROC, &few) || ckt_spawn_cage_limit(true))
+		return 1;
+	return is_limit(RLIMIT_NPROC, 10) && is_limit(RLIMIT_CORE, 0) ? 0 : 2;
 }
 
 static bool status_has(const char *line)
@@ -81,7 +90,7 @@ static int bombed(void)
 	struct ckt_worker_user other = {.change = true, .uid = 4243, .gid = 4243};
 	struct rlimit few = {20, 20};
 	unsigned started = 0;
-	if (setrlimit(RLIMIT_NPROC, &few) || ckt_spawn_cage_limit() ||
+	if (setrlimit(RLIMIT_NPROC, &few) || ckt_spawn_cage_limit(false) ||
 		ckt_spawn_become_user(&other) || ckt_spawn_cage_drop())
 		return 1;
 	for (; started < 100; started++) {
@@ -103,6 +112,7 @@ static int bombed(void)
 static void test_limit(void)
 {
 	IS(run(limited), 0);
+	IS(run(limited_in_namespace), 0);
 }
 
 static void test_drop(void)
