@@ -107,10 +107,13 @@ static void tell(void)
 	char name[ABSTRACT_NAME];
 	struct stat shm = {0};
 	const char *cage = getenv("CRICKET_CAGE"), *driver = cage ? strchr(cage, '/') : NULL;
+	const char *soft = getenv("XDG_CACHE_HOME"),
+		   *cache = soft ? soft : getenv("CUDA_CACHE_PATH");
 	listen_abstract(name);
 	stat("/dev/shm", &shm);
-	ckt_warning("escape: worker %d address %p abstract %s shm %llu driver %s", (int)getpid(),
-		(void *)secret, name, (unsigned long long)shm.st_ino, driver ? driver : "none");
+	ckt_warning("escape: worker %d address %p abstract %s shm %llu driver %s cache %s",
+		(int)getpid(), (void *)secret, name, (unsigned long long)shm.st_ino,
+		driver ? driver : "none", cache ? cache : "none");
 }
 
 static void *agent(void *opaque)

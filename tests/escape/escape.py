@@ -151,8 +151,8 @@ class Test:
         return os.path.join(self.directory, *names)
 
     def make_files(self):
-        for name in ("run", "state", "images", "tokens.d"):
-            os.mkdir(self.path(name), 0o755 if name == "run" else 0o700)
+        for name in ("run", "state", "images", "tokens.d", "cache"):
+            os.mkdir(self.path(name), 0o755 if name in ("run", "cache") else 0o700)
             if self.arg.as_user:
                 os.chown(self.path(name), self.user.pw_uid, self.user.pw_gid)
         with open(self.path("public"), "w", encoding="utf-8") as f:
@@ -181,10 +181,11 @@ class Test:
     def start(self):
         tokens = self.make_files()
         limit_threads(self.user.pw_uid)
+        environment = {"STATE_DIRECTORY": self.path("state"), "CACHE_DIRECTORY": self.path("cache"), "CUDA_CACHE_PATH": self.path("cache")}
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
                                     args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"),
                                           "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
-                                          *(("--uid-range", RANGE) if self.arg.uid_range else ())), env={"STATE_DIRECTORY": self.path("state")}, **self.options())
+                                          *(("--uid-range", RANGE) if self.arg.uid_range else ())), env=environment, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
         self.token = tokens["alice"]
         if not (self.alice.ready and self.bob.ready):
@@ -205,7 +206,7 @@ class Test:
                 "tokens": self.path("tokens.d/tokens"), "state": self.path("state"), "key": self.path("state/server-key"),
                 "image": image, "images": images, "audit": self.path("state/audit"), "public": self.path("public"),
                 "sockets": self.server.socket + ".d", "shm": shared_memory(victim["shm"]),
-                "driver": victim["driver"],
+                "driver": victim["driver"], "cache": victim["cache"],
                 "port": self.server.address.rsplit(":", 1)[1], "socket": self.server.socket,
                 "victim-socket": f"{self.server.socket}.d/{self.alice.session}.sock", "victim-abstract": victim["abstract"]}
 

@@ -91,6 +91,22 @@ static int list_other_shm(void)
 	return open_path(ckt_escape_told("shm"), O_RDONLY | O_DIRECTORY);
 }
 
+/* Machine code that the victim owner's next worker would run. */
+static int plant_kernel(void)
+{
+	char path[PATH_MAX];
+	const char *cache = ckt_escape_told("cache");
+	if (*cache != '/')
+		return -EINVAL;
+	snprintf(path, sizeof path, "%s/planted", cache);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	unlink(path);
+	return 0;
+}
+
 static int list_root_home(void)
 {
 	return open_path("/root", O_RDONLY | O_DIRECTORY);
@@ -280,6 +296,7 @@ const struct ckt_escape_attempt ckt_escape_files[] = {
 	{"file-public-write", write_public},
 	{"file-sockets", list_sockets},
 	{"file-other-shm", list_other_shm},
+	{"file-other-cache", plant_kernel},
 	{"file-root-home", list_root_home},
 	{"file-etc", list_host},
 	{"file-shadow", read_shadow},

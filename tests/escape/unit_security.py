@@ -151,7 +151,7 @@ class Test(escape.Test):
         files = [self.arg.unit] if self.arg.as_user else [self.arg.unit, self.arg.root]
         load_filter, self.kept = make_filter(allowed_calls(files)), capabilities(files)
         user = self.user if self.arg.as_user else None
-        writable = [self.path(name) for name in ("run", "state", "images", "tokens.d")]
+        writable = [self.path(name) for name in ("run", "state", "images", "tokens.d", "cache")]
         return {"preexec_fn": lambda: enter(user, writable, self.kept, load_filter)}
 
     def run(self):

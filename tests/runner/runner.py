@@ -175,7 +175,8 @@ class Server:
         if driver:
             command += ["--driver", driver]
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "STATE_DIRECTORY": directory, **(env or {})}, **popen)
+            environment = {**os.environ, "STATE_DIRECTORY": directory, "CACHE_DIRECTORY": directory, **(env or {})}
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, **popen)
         deadline = time.monotonic() + GUARD_S
         self.address = ""
         while not self.address:

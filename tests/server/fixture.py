@@ -67,6 +67,7 @@ class ServerTest(unittest.TestCase):
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CRICKET_", "REMOTE_GPU", "CKT_", "LD_LIBRARY_PATH"))}
         environment["CRICKET_LIBEXEC"] = self.libexec
         environment["STATE_DIRECTORY"] = self.libexec  # of the server's key
+        environment["CACHE_DIRECTORY"] = self.libexec  # of kernels
         environment.update(extra)
         return environment
 

@@ -358,7 +358,7 @@ class Cgroups(Ranged):
 class Messages(Whole):
     def said(self, *options, **popen):
         done = subprocess.run([self.tree.tool("cricket-server"), "--socket", os.path.join(self.dir, "s"), "--driver", "soft", *options], timeout=60,
-                              capture_output=True, check=False, env={**os.environ, "STATE_DIRECTORY": self.dir}, **popen)
+                              capture_output=True, check=False, env={**os.environ, "STATE_DIRECTORY": self.dir, "CACHE_DIRECTORY": self.dir}, **popen)
         return done.returncode, done.stderr.decode()
 
     def test_bad_ranges(self):
@@ -383,7 +383,7 @@ class Messages(Whole):
             shutil.copytree(os.path.join(self.tree.prefix, part), os.path.join(tree.prefix, part), symlinks=True)
         server = subprocess.Popen([tree.tool("cricket-server"), "--socket", directory + "/s", "--driver", "soft", "--uid-range", "200000-200009"],
                                   user=54321, group=54321, extra_groups=[], stderr=subprocess.PIPE, cwd="/",
-                                  env={**os.environ, "STATE_DIRECTORY": directory, "HOME": directory})
+                                  env={**os.environ, "STATE_DIRECTORY": directory, "CACHE_DIRECTORY": directory, "HOME": directory})
         said = b""
         while b"listening on" not in said:
             line = server.stderr.readline()

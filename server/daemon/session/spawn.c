@@ -27,6 +27,7 @@
 #include "rpc/worker_descriptors.h"
 #include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/kernel_cache.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
@@ -38,10 +39,11 @@ extern char **environ;
 enum { STACK_BYTES = 8 << 20, ENVIRONMENT_MAX = 256 };
 
 static const char *const passed[] = {
-	/* which GPUs, and the driver's JIT cache */
+	/* which GPUs, and the driver's JIT cache; its place: kernel_cache.h */
 	"CUDA_VISIBLE_DEVICES=",
 	"CUDA_DEVICE_ORDER=",
-	"CUDA_CACHE_",
+	"CUDA_CACHE_DISABLE=",
+	"CUDA_CACHE_MAXSIZE=",
 	/* an operator's control daemon */
 	"CUDA_MPS_",
 	"CRICKET_SOFT_",
@@ -57,7 +59,7 @@ static const char *const passed[] = {
 
 /* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
 static void make_environment(const struct ckt_server *server,
-	const struct ckt_spawn_descriptors *descriptors, const char **ret)
+	const struct ckt_spawn_descriptors *descriptors, const char *cache, const char **ret)
 {
 	size_t count = 0;
 	ret[count++] =
@@ -78,6 +80,10 @@ static void make_environment(const struct ckt_server *server,
 		CKT_WORKER_COMPILER_FD);
 	if (descriptors->compiler >= 0)
 		ret[count++] = compiler;
+	static char kernels[CKT_PATH_MAX + 32];
+	ckt_kernel_cache_variable(server, cache, kernels, sizeof kernels);
+	if (*kernels)
+		ret[count++] = kernels;
 	for (unsigned i = 0; i < server->library_variable_count; i++)
 		ret[count++] = server->library_variables[i];
 	if (*server->inside_path)
@@ -193,7 +199,7 @@ static pid_t fork_program(struct ckt_server *server, const struct program *progr
 {
 	const char *environment[ENVIRONMENT_MAX + 1];
 	struct failure failure = {0};
-	make_environment(server, descriptors, environment);
+	make_environment(server, descriptors, mounts->cache, environment);
 	pid_t pid = fork();
 	if (pid != 0)
 		return pid;
@@ -225,9 +231,12 @@ static int spawn(struct ckt_server *server, const struct program *program,
 {
 	struct failure failure = {.step = "its owner's /dev/shm"};
 	struct ckt_spawn_mounts mounts;
+	char cache[CKT_PATH_MAX] = "";
 	int pipe_fds[2];
 	pid_t pid = -1;
-	int result = ckt_spawn_mounts_init(&mounts, server, program->owner, program->user);
+	if (program->session)
+		ckt_kernel_cache_open(server, program->owner, program->user, cache);
+	int result = ckt_spawn_mounts_init(&mounts, server, program->owner, program->user, cache);
 	if (!result && pipe2(pipe_fds, O_CLOEXEC))
 		result = -errno;
 	if (!result) {

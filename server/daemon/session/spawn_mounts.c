@@ -79,7 +79,7 @@ static void keep_list(struct ckt_spawn_mounts *mounts, const char *list)
 static void keep_environment(struct ckt_spawn_mounts *mounts)
 {
 	static const char *const lists[] = {
-		"LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "CUDA_MPS_PIPE_DIRECTORY", "GCOV_PREFIX"};
+		"LD_LIBRARY_PATH", "CUDA_MPS_PIPE_DIRECTORY", "GCOV_PREFIX"};
 	static const char *const sanitizers[] = {
 		"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"};
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -237,11 +237,15 @@ int ckt_spawn_mounts_look(struct ckt_spawn_mounts *mounts, const struct ckt_serv
 }
 
 int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_identity *owner, const struct ckt_worker_user *user)
+	const struct ckt_identity *owner, const struct ckt_worker_user *user, const char *cache)
 {
 	char name[CKT_IDENTITY_FILE_NAME];
 	ckt_identity_file_name(owner, name);
-	return init(mounts, server, name, user);
+	int result = init(mounts, server, name, user);
+	mounts->cache = cache;
+	if (mounts->wanted)
+		keep_list(mounts, cache);
+	return result;
 }
 
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts)

@@ -35,6 +35,7 @@ struct ckt_spawn_mounts {
 	char *kept[CKT_SPAWN_KEPT_MAX];
 	unsigned kept_count;
 	unsigned uid, gid;
+	const char *cache; /* of compiled kernels (kernel_cache.h), or empty; the caller's */
 };
 
 /*
@@ -42,9 +43,9 @@ struct ckt_spawn_mounts {
  * workers start without where it does not.
  */
 void ckt_spawn_mounts_probe(struct ckt_server *server);
-/* Makes the owner's directory, for the worker's user.  0 or -errno; free the result with _fini in every case. */
+/* Makes the owner's directory, for the worker's user; cache: another one, which stays visible.  0 or -errno; free the result with _fini in every case. */
 int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_identity *owner, const struct ckt_worker_user *user);
+	const struct ckt_identity *owner, const struct ckt_worker_user *user, const char *cache);
 /* The same for a child that only looks at what a worker would have: without the directory. */
 int ckt_spawn_mounts_look(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
 	const struct ckt_worker_user *user);

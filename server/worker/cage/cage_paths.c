@@ -5,12 +5,10 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/worker/cage/landlock.h"
@@ -115,6 +113,8 @@ static const struct variable {
 	{"CRICKET_LIBRARY_ROOTS", "/nvvm", READ},
 	/* the driver's compiled kernels, and an operator's control daemon of MPS */
 	{"CUDA_CACHE_PATH", "", OWN},
+	/* the soft GPU's; both are the owner's alone */
+	{"XDG_CACHE_HOME", "", OWN},
 	{"CUDA_MPS_PIPE_DIRECTORY", "", OWN},
 	/* counters of a coverage build */
 	{"GCOV_PREFIX", "", OWN},
@@ -230,25 +230,11 @@ static int allow_reports(struct ckt_landlock *landlock)
 	return result;
 }
 
-/*
- * Where the soft GPU keeps compiled kernels, and what it is told to write.  NVIDIA's driver keeps
- * none without CUDA_CACHE_PATH or HOME, and getpwuid() could load libraries, which would move its
- * addresses.
- */
+/* What the soft GPU is told to write. */
 static int allow_soft(struct ckt_landlock *landlock)
 {
-	char path[PATH_MAX];
 	const char *trace = getenv("CRICKET_SOFT_TRACE");
-	int result = trace ? allow_directory(landlock, trace, OWN) : 0;
-	const struct passwd *entry = getpwuid(geteuid());
-	if (result || !entry || *entry->pw_dir != '/')
-		return result;
-	/* A rule needs the directory, and the soft GPU makes it later. */
-	snprintf(path, sizeof path, "%.4000s/.cache", entry->pw_dir);
-	mkdir(path, 0700);
-	strcat(path, "/cricket");
-	mkdir(path, 0700);
-	return ckt_landlock_allow(landlock, path, OWN);
+	return trace ? allow_directory(landlock, trace, OWN) : 0;
 }
 
 /*

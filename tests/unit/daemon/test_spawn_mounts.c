@@ -23,7 +23,7 @@ static int run(const struct ckt_identity *owner, int (*child)(void))
 {
 	struct ckt_spawn_mounts mounts;
 	int status = -1;
-	MUST(ckt_spawn_mounts_init(&mounts, &server, owner, &server.user), 0);
+	MUST(ckt_spawn_mounts_init(&mounts, &server, owner, &server.user, ""), 0);
 	pid_t pid = fork();
 	if (pid == 0)
 		_exit(ckt_spawn_mounts_enter(&mounts)                 ? 90
@@ -202,7 +202,7 @@ static void test_kept(void)
 	snprintf(server.driver.path, sizeof server.driver.path, "/usr/lib/libcuda.so.1");
 	server.user.uid = geteuid();
 	server.user.gid = getegid();
-	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user), 0);
+	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user, ""), 0);
 	for (unsigned i = 0; i < mounts.kept_count; i++)
 		found |= strcmp(mounts.kept[i], "/tmp/ckt-counters") == 0;
 	YES(found);
@@ -210,7 +210,7 @@ static void test_kept(void)
 	rmdir(mounts.shm);
 	ckt_spawn_mounts_fini(&mounts);
 	setenv("GCOV_PREFIX", "/tmp/", 1);
-	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user), 0);
+	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user, ""), 0);
 	YES(mounts.shared[0]);
 	NO(mounts.shared[1]);
 	rmdir(mounts.shm);
@@ -220,7 +220,7 @@ static void test_kept(void)
 	if (!*options || setenv("UBSAN_OPTIONS", options, 1))
 		unsetenv("UBSAN_OPTIONS");
 	server.mounts = false;
-	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user), 0);
+	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user, ""), 0);
 	NO(mounts.wanted);
 	IS(ckt_spawn_mounts_enter(&mounts), 0);
 	end();

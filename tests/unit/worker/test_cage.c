@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -144,6 +145,31 @@ static int knows_peers(void)
 	return ckt_cage_has_peer(getpid()) || !strstr(status, "Seccomp_filters:") ? 0 : 3;
 }
 
+/* The cache of its own owner, beside that of another, both of which its user may write to. */
+static int writes_cache(void)
+{
+	char parent[] = "/var/tmp/ckt-cache-XXXXXX", own[64], other[64], path[80];
+	if (!mkdtemp(parent))
+		return 1;
+	snprintf(own, sizeof own, "%s/owner-1", parent);
+	snprintf(other, sizeof other, "%s/owner-2", parent);
+	if (mkdir(own, 0700) || mkdir(other, 0700) || setenv("XDG_CACHE_HOME", own, 1) || enter())
+		return 90;
+	snprintf(path, sizeof path, "%s/planted", other);
+	if (open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) >= 0 || errno != EACCES)
+		return 2;
+	if (rename(own, other) == 0)
+		return 3;
+	snprintf(path, sizeof path, "%s/kernel", own);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	return fd < 0 || unlink(path) ? 4 : 0;
+}
+
+static int remove_caches(void)
+{
+	return system("rm -rf /var/tmp/ckt-cache-??????") == 0 ? 0 : 1;
+}
+
 static void test_escapes(void)
 {
 	int abi = landlock_abi();
@@ -155,6 +181,8 @@ static void test_escapes(void)
 	IS(with_victim(read_memory), 0);
 	IS(cage_child_of_nobody(gain_rights), 0);
 	IS(cage_child_of_nobody(knows_peers), 0);
+	IS(cage_child_of_nobody(writes_cache), 0);
+	IS(cage_child_of_nobody(remove_caches), 0);
 	if (abi >= 4)
 		IS(cage_child_of_nobody(use_network), 0);
 	else

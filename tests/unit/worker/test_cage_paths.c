@@ -37,7 +37,7 @@ static int enter(void)
 	snprintf(list, sizeof list, "relative:%s/path:%s/nvidia/cudnn/lib", place, place);
 	setenv("CRICKET_LIBRARY_PATH", list, 1);
 	snprintf(list, sizeof list, "%s/cache", place);
-	setenv("CUDA_CACHE_PATH", list, 1);
+	setenv(soft ? "XDG_CACHE_HOME" : "CUDA_CACHE_PATH", list, 1);
 	snprintf(list, sizeof list, "verbosity=1:log_path=%s/reports/report:x=y", place);
 	setenv("UBSAN_OPTIONS", list, 1);
 	if (ckt_landlock_begin(&landlock, true) || ckt_cage_paths_allow(&landlock, driver, soft) ||

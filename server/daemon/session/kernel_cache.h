@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A directory of compiled kernels for each owner: a worker that somebody took over could plant machine code in one
+ * that all share.
+ *
+ *	BASE/owner-HASH		HASH: of the owner's name.  The workers' user owns it, mode 0700
+ *
+ *	driver     BASE                                                                  the worker gets
+ *	NVIDIA's   $CUDA_CACHE_PATH                                                      CUDA_CACHE_PATH
+ *	soft GPU   $CACHE_DIRECTORY (systemd), root: /var/cache/cricket, else            XDG_CACHE_HOME
+ *	           $XDG_CACHE_HOME/cricket, ~/.cache/cricket
+ *
+ * With --uid-range, whose ids outlive no owner's last session, NVIDIA's is in the owner's /dev/shm, and the soft GPU
+ * has none.  How much one holds, the driver bounds.  Threading: one thread.
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct ckt_identity;
+struct ckt_server;
+struct ckt_worker_user;
+
+/*
+ * Makes the directory for this worker, if it is missing.  ret_directory: CKT_PATH_MAX bytes; empty where there is no
+ * base, or it cannot be made or is somebody else's, which the log tells: the worker then has no cache.
+ */
+void ckt_kernel_cache_open(struct ckt_server *server, const struct ckt_identity *owner,
+	const struct ckt_worker_user *user, char *ret_directory);
+/* The worker's variable, as NAME=VALUE; empty for an empty directory. */
+void ckt_kernel_cache_variable(
+	const struct ckt_server *server, const char *directory, char *ret_text, size_t text_size);
