@@ -169,6 +169,17 @@ class Test:
                 os.chown(self.path("tokens.d", name), self.user.pw_uid, self.user.pw_gid)
         return tokens
 
+    def limit(self):
+        limit_threads(self.user.pw_uid)
+
+    def more_told(self):
+        """What only some tests tell the attempts."""
+        return {}
+
+    def more_args(self):
+        """Of the server."""
+        return ()
+
     def options(self):
         """Of the server's process."""
         if self.arg.as_user and self.arg.uid_range:
@@ -180,12 +191,12 @@ class Test:
 
     def start(self):
         tokens = self.make_files()
-        limit_threads(self.user.pw_uid)
+        self.limit()
         environment = {"STATE_DIRECTORY": self.path("state"), "CACHE_DIRECTORY": self.path("cache"), "CUDA_CACHE_PATH": self.path("cache")}
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
                                     args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"),
                                           "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
-                                          *(("--uid-range", RANGE) if self.arg.uid_range else ())), env=environment, **self.options())
+                                          *(("--uid-range", RANGE) if self.arg.uid_range else ()), *self.more_args()), env=environment, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
         self.token = tokens["alice"]
         if not (self.alice.ready and self.bob.ready):
@@ -218,7 +229,7 @@ class Test:
     def plan(self, attempts):
         """Has bob's worker make the attempts, and waits until it did."""
         self.plans += 1
-        lines = [f"attacker {self.attacker}", *(f"{key} {value}" for key, value in self.told().items()), *(f"attempt {name}" for name in attempts)]
+        lines = [f"attacker {self.attacker}", *(f"{key} {value}" for key, value in {**self.told(), **self.more_told()}.items()), *(f"attempt {name}" for name in attempts)]
         # The worker's own /dev/shm.
         shm = shared_memory(self.told_by(self.attacker)["shm"])
         temporary, path = f"{shm}/escape-plan.tmp", f"{shm}/escape-plan-{self.plans}"

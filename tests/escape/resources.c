@@ -25,7 +25,8 @@ enum {
 	FILL_NAMES = 17000,
 	PIECE_BYTES = 1 << 20,
 	MEMORY_BYTES = 300 << 20,
-	THREADS_MAX = 4000,
+	THREADS = 4000,
+	THREADS_MAX = 8000,
 	STACK_BYTES = 128 << 10,
 	HOLD_MS = 100,
 };
@@ -111,6 +112,7 @@ static int raise_priority(void)
 /* ---- What is held until the next plan */
 
 static void *held;
+static size_t held_bytes;
 static pthread_t threads[THREADS_MAX];
 static int thread_count;
 static atomic_bool go_on;
@@ -118,16 +120,24 @@ static atomic_bool go_on;
 void ckt_escape_let_go(void)
 {
 	if (held)
-		munmap(held, MEMORY_BYTES);
+		munmap(held, held_bytes);
 	held = NULL;
 	atomic_store(&go_on, true);
 	while (thread_count)
 		pthread_join(threads[--thread_count], NULL);
 }
 
+/* As much as the plan says. */
+static long told_or(const char *key, long usual)
+{
+	long told = ckt_escape_told_number(key);
+	return told > 0 ? told : usual;
+}
+
 static int take_memory(void)
 {
-	void *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE,
+	held_bytes = (size_t)told_or("memory-bytes", MEMORY_BYTES);
+	void *memory = mmap(NULL, held_bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
@@ -150,7 +160,8 @@ static int take_threads(void)
 	if (!error)
 		error = pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	atomic_store(&go_on, false);
-	while (!error && thread_count < THREADS_MAX) {
+	long most = told_or("threads", THREADS);
+	while (!error && thread_count < (most < THREADS_MAX ? most : THREADS_MAX)) {
 		error = pthread_create(&threads[thread_count], &attributes, wait_for_next, NULL);
 		thread_count += !error;
 	}

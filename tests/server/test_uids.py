@@ -320,20 +320,60 @@ class Cgroups(Ranged):
         self.addCleanup(os.rmdir, parent + "/server")
         return points[0], parent
 
-    def test_workers(self):
-        point, parent = self.delegated()
+    def move(self, directory, pid=0):
+        with open(directory + "/cgroup.procs", "w", encoding="utf-8") as f:
+            f.write(str(pid))
+
+    def started_in(self, point, directory):
         with open("/proc/self/cgroup", encoding="utf-8") as f:
             (own,) = [line.strip()[3:] for line in f if line.startswith("0::")]
-
-        def move(directory, pid=0):
-            with open(directory + "/cgroup.procs", "w", encoding="utf-8") as f:
-                f.write(str(pid))
-
-        move(parent + "/server")
+        self.move(directory)
         try:
-            server = self.ranged()
+            return self.ranged()
         finally:
-            move(point + own)
+            self.move(point + own)
+
+    def command_of(self, key, point, directory):
+        """Of the drop-in, in that cgroup, as systemd would run it."""
+        with open(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../server/daemon/systemd-before-254.conf"), encoding="utf-8") as f:
+            (line,) = [line for line in f if line.startswith(key + "=-/bin/sh -c '")]
+        script = line.strip()[len(key + "=-/bin/sh -c '"):-1].replace("$$", "$").replace("/sys/fs/cgroup", point)
+        return subprocess.run(["/bin/sh", "-c", script], check=False, capture_output=True, text=True, preexec_fn=lambda: self.move(directory))
+
+    def test_before_254(self):
+        """systemd starts the server in the delegated cgroup itself: it moves to the one that the drop-in made there."""
+        point, parent = self.delegated()
+        os.rmdir(parent + "/server")
+        self.assertEqual(self.command_of("ExecStartPre", point, parent).stderr, "")
+        self.assertTrue(os.path.isdir(parent + "/server"))
+        server = self.started_in(point, parent)
+        self.assertIn("cgroups: one for each worker in " + parent, self.log_of(server))
+        with open(parent + "/server/cgroup.procs", encoding="utf-8") as f:
+            self.assertIn(server.process.pid, map(int, f.read().split()))
+        with open(parent + "/cgroup.procs", encoding="utf-8") as f:
+            self.assertEqual(f.read(), "")
+        a, _, worker = self.run_to_mid(server, "alice", "a")
+        with open("/proc/%d/cgroup" % worker, encoding="utf-8") as f:
+            self.assertIn(os.path.basename(parent) + "/worker-", f.read())
+        server.kill()
+        # As systemd does afterwards; without controllers there is nothing to take off, which the shell says.
+        control = parent + "/.control"
+        os.mkdir(control)
+        said = self.command_of("ExecStopPost", point, control)
+        os.rmdir(control)
+        self.assertNotIn("cd:", said.stderr)
+        with open(parent + "/cgroup.subtree_control", encoding="utf-8") as f:
+            self.assertEqual(f.read().strip(), "")
+        os.unlink(os.path.join(server.directory, "address"))
+        server = self.started_in(point, parent)
+        self.wait(lambda: len(self.sessions()) == 1)
+        self.go_on(a)
+        self.wait(lambda: [name for name in os.listdir(parent) if name.startswith("worker-")] == [])
+        server.stop()
+
+    def test_workers(self):
+        point, parent = self.delegated()
+        server = self.started_in(point, parent + "/server")
         self.assertIn("cgroups: one for each worker in " + parent, self.log_of(server))
         a, _, alice = self.run_to_mid(server, "alice", "a")
         b, _, bob = self.run_to_mid(server, "bob", "b")
@@ -345,7 +385,7 @@ class Cgroups(Ranged):
         self.assertEqual(len(set(groups)), 2)
         # A child of another user, as no worker can have one: only its cgroup tells whose it is.
         child = subprocess.Popen(["/bin/sleep", "1000"])
-        move(os.path.join(parent, groups[0]), child.pid)
+        self.move(os.path.join(parent, groups[0]), child.pid)
         os.kill(alice, signal.SIGKILL)
         self.assertEqual(child.wait(60), -signal.SIGKILL)
         a.process.kill()

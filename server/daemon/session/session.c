@@ -754,13 +754,18 @@ static int spawn_with(struct ckt_session *session, const struct ckt_worker_user 
 	return result;
 }
 
+static struct ckt_cgroup_limits cgroup_limits(const struct ckt_session *session)
+{
+	struct ckt_share share;
+	ckt_ask_share(session->server, &session->identity, &share);
+	return ckt_worker_cgroup_limits(
+		session->server, share.host_memory_bytes, share.device_memory_bytes);
+}
+
 static int make_cgroup(struct ckt_session *session, char *ret_message, size_t message_size)
 {
 	struct ckt_server *server = session->server;
-	struct ckt_share share;
-	ckt_ask_share(server, &session->identity, &share);
-	const struct ckt_cgroup_limits limits = ckt_worker_cgroup_limits(
-		server, share.host_memory_bytes, share.device_memory_bytes);
+	const struct ckt_cgroup_limits limits = cgroup_limits(session);
 	int result = ckt_worker_cgroup_create(server, session->serial, &limits, session->cgroup);
 	if (result)
 		snprintf(ret_message, message_size,
@@ -862,6 +867,9 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 		session->uid = status->uid;
 	if (session->uid != CKT_UID_UNKNOWN)
 		session->identity = ckt_identity_of_owner(session->uid);
+	/* What started us may have taken them off: see worker_cgroup.h. */
+	const struct ckt_cgroup_limits limits = cgroup_limits(session);
+	ckt_worker_cgroup_limit(session->server, session->cgroup, &limits);
 	session->started = status->started;
 	memcpy(session->secret_hash, status->secret_hash, sizeof session->secret_hash);
 	session->generation = status->generation;

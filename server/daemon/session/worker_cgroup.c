@@ -17,6 +17,7 @@
 #include "server/daemon/server.h"
 
 #define PREFIX "worker-"
+#define SERVER "server"
 
 enum {
 	/*
@@ -116,6 +117,29 @@ static void enable(const char *directory, char *ret_names, size_t size)
 	}
 }
 
+/*
+ * The delegated one is the server's own, and whoever started it has made a cgroup for it there: the unit, for a systemd
+ * that cannot put it there (before 254).
+ */
+static bool enter_prepared(const char *own)
+{
+	char path[CKT_PATH_MAX];
+	if (!is_delegated(own) ||
+		snprintf(path, sizeof path, "%s/" SERVER "/cgroup.procs", own) >= (int)sizeof path)
+		return false;
+	return write_text(path, "0") == 0;
+}
+
+/* The delegated one is above the server's, which dir names before. */
+static bool take_parent(char *dir)
+{
+	char *slash = strrchr(dir, '/');
+	if (!slash[1])
+		return false;
+	*slash = 0;
+	return is_delegated(dir);
+}
+
 void ckt_worker_cgroups_init(struct ckt_server *server, const char *mounts, const char *own,
 	char *ret_text, size_t text_size)
 {
@@ -129,13 +153,8 @@ void ckt_worker_cgroups_init(struct ckt_server *server, const char *mounts, cons
 	}
 	size_t skip = strcmp(root, "/") == 0 ? 0 : strlen(root);
 	const char *below = strncmp(group, root, skip) == 0 ? group + skip : group;
-	char *slash = snprintf(dir, CKT_PATH_MAX, "%.2000s%.2000s", point, below) > 0
-		? strrchr(dir, '/')
-		: NULL;
-	bool inside = slash && slash[1] && strlen(below) > 1;
-	if (inside)
-		*slash = 0;
-	if (!inside || !is_delegated(dir)) {
+	snprintf(dir, CKT_PATH_MAX, "%.2000s%.2000s", point, below);
+	if (strlen(below) <= 1 || !(enter_prepared(dir) || take_parent(dir))) {
 		*dir = 0;
 		snprintf(ret_text, text_size,
 			"cgroups: none for workers: the server is not in a cgroup of its own in a "
@@ -164,10 +183,40 @@ struct ckt_cgroup_limits ckt_worker_cgroup_limits(
 	return limits;
 }
 
+/* Whether it has more memory already: a limit would kill its worker. */
+static bool uses(const struct ckt_server *server, const char *name, uint64_t bytes)
+{
+	char path[CKT_PATH_MAX];
+	unsigned long long now = 0;
+	if (snprintf(path, sizeof path, "%.4000s/%s/memory.current", server->cgroup_dir, name) >=
+		(int)sizeof path)
+		return false;
+	FILE *file = fopen(path, "re");
+	bool found = file && fscanf(file, "%llu", &now) == 1;
+	if (file)
+		fclose(file);
+	return found && now >= bytes;
+}
+
+int ckt_worker_cgroup_limit(
+	const struct ckt_server *server, const char *name, const struct ckt_cgroup_limits *limits)
+{
+	char text[32];
+	if (!*name)
+		return 0;
+	/* A controller that the server did not get has no file. */
+	snprintf(text, sizeof text, "%u", limits->tasks);
+	int pids = write_in(server, name, "pids.max", text), memory = 0;
+	snprintf(text, sizeof text, "%llu", (unsigned long long)limits->memory_bytes);
+	if (limits->memory_bytes && !uses(server, name, limits->memory_bytes))
+		memory = write_in(server, name, "memory.max", text);
+	return pids && pids != -ENOENT ? pids : memory && memory != -ENOENT ? memory : 0;
+}
+
 int ckt_worker_cgroup_create(const struct ckt_server *server, uint64_t number,
 	const struct ckt_cgroup_limits *limits, char ret_name[CKT_CGROUP_NAME])
 {
-	char path[CKT_PATH_MAX], text[32];
+	char path[CKT_PATH_MAX];
 	*ret_name = 0;
 	if (!*server->cgroup_dir)
 		return 0;
@@ -179,13 +228,7 @@ int ckt_worker_cgroup_create(const struct ckt_server *server, uint64_t number,
 		*ret_name = 0;
 		return -errno;
 	}
-	/* A controller that the server did not get has no file. */
-	snprintf(text, sizeof text, "%u", limits->tasks);
-	int pids = write_in(server, ret_name, "pids.max", text), memory = 0;
-	snprintf(text, sizeof text, "%llu", (unsigned long long)limits->memory_bytes);
-	if (limits->memory_bytes)
-		memory = write_in(server, ret_name, "memory.max", text);
-	int result = pids && pids != -ENOENT ? pids : memory && memory != -ENOENT ? memory : 0;
+	int result = ckt_worker_cgroup_limit(server, ret_name, limits);
 	if (result) {
 		rmdir(path);
 		*ret_name = 0;

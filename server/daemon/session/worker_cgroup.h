@@ -6,9 +6,11 @@
  *	  server		of the server, in which somebody started it
  *	  worker-PID-N		of a worker, with its limits; PID is the server's
  *
- * The server never moves itself: where it is in the delegated cgroup itself, the kernel allows no
- * limits below, and a service manager could start no server beside workers that it left.  So it
- * needs a cgroup of its own in there (systemd: Delegate= and DelegateSubgroup=).
+ * Where the server is in the delegated cgroup itself, the kernel allows no limits below, and a service
+ * manager could start no server beside workers that it left.  So it needs a cgroup of its own in there: systemd puts it
+ * there (Delegate= and DelegateSubgroup=), or PARENT/server is there when it starts, and it moves
+ * there.  Before 254 systemd must take the limits off PARENT before it starts a server beside workers
+ * (systemd-before-254.conf); the server sets them again.
  *
  * Threading: the loop's thread, but for _enter.
  */
@@ -36,6 +38,12 @@ void ckt_worker_cgroups_init(struct ckt_server *server, const char *mounts, cons
 /* The limits of a session's worker: those that the session has, and what they do not count. */
 struct ckt_cgroup_limits ckt_worker_cgroup_limits(
 	const struct ckt_server *server, uint64_t host_memory_bytes, uint64_t device_memory_bytes);
+/*
+ * Sets the limits of one that is there; name empty: nothing.  Not that of memory, if it has more already.
+ * 0 or -errno.
+ */
+int ckt_worker_cgroup_limit(
+	const struct ckt_server *server, const char *name, const struct ckt_cgroup_limits *limits);
 /*
  * Makes one with these limits; those whose controller is missing are left out.  ret_name: empty if there
  * is no delegated cgroup.  0 or -errno.

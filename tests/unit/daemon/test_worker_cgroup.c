@@ -67,9 +67,21 @@ static void test_found(void)
 	} else {
 		printf("skipped marks: this file system has none\n");
 	}
-	/* In the delegated one itself, in the host's first one, or nowhere. */
+	/* In the delegated one itself: only where one was made for the server, which moves there. */
 	look("/", directory, "/unit");
 	IS(*server.cgroup_dir, 0);
+	if (geteuid() != 0 || can_mark(parent)) {
+		MUST(mkdir(path_in("unit/server"), 0755), 0);
+		look("/", directory, "/unit");
+		IS(*server.cgroup_dir, 0);
+		write_file(path_in("unit/server/cgroup.procs"), "", 0644);
+		look("/", directory, "/unit");
+		IS(strcmp(server.cgroup_dir, parent), 0);
+		TEXT(read_file(path_in("unit/server/cgroup.procs")), "0");
+		unlink(path_in("unit/server/cgroup.procs"));
+		rmdir(path_in("unit/server"));
+	}
+	/* In the host's first one, or nowhere. */
 	look("/", directory, "/");
 	IS(*server.cgroup_dir, 0);
 	look("/", "/nowhere", "/unit/server");
@@ -98,6 +110,32 @@ static void test_limits(void)
 		10 * gib + server.driver.gpus[0].memory_bytes);
 	server.driver.soft = false;
 	server.driver.gpu_count = gpus;
+}
+
+/* Of a worker that an earlier server left: as of a new one, but for memory that it has already. */
+static void test_again(void)
+{
+	const struct ckt_cgroup_limits limits = {.tasks = 10, .memory_bytes = 1000};
+	MUST(mkdir(path_in("w"), 0755), 0);
+	snprintf(server.cgroup_dir, sizeof server.cgroup_dir, "%s", directory);
+	/* A controller that is missing has no files. */
+	IS(ckt_worker_cgroup_limit(&server, "w", &limits), 0);
+	write_file(path_in("w/pids.max"), "", 0644);
+	write_file(path_in("w/memory.max"), "", 0644);
+	write_file(path_in("w/memory.current"), "1000", 0644);
+	IS(ckt_worker_cgroup_limit(&server, "w", &limits), 0);
+	TEXT(read_file(path_in("w/pids.max")), "10");
+	TEXT(read_file(path_in("w/memory.max")), "");
+	write_file(path_in("w/memory.current"), "999", 0644);
+	IS(ckt_worker_cgroup_limit(&server, "w", &limits), 0);
+	TEXT(read_file(path_in("w/memory.max")), "1000");
+	/* Nothing of a worker that has none. */
+	IS(ckt_worker_cgroup_limit(&server, "", &limits), 0);
+	unlink(path_in("w/pids.max"));
+	unlink(path_in("w/memory.max"));
+	unlink(path_in("w/memory.current"));
+	rmdir(path_in("w"));
+	server.cgroup_dir[0] = 0;
 }
 
 static void test_none(void)
@@ -192,4 +230,4 @@ static void test_kernel(void)
 }
 
 UNIT_SUITE(worker_cgroup, {"found", test_found}, {"limits", test_limits}, {"none", test_none},
-	{"kernel", test_kernel})
+	{"again", test_again}, {"kernel", test_kernel})
