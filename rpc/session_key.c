@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 static const char secret_mark[] = {'k', 'e', 'y'};
 
@@ -29,6 +31,21 @@ int ckt_session_key_make(struct ckt_session_key *ret_key)
 	bool made = key && EVP_PKEY_get_raw_public_key(key, ret_key->public_key, &size) == 1;
 	EVP_PKEY_free(key);
 	return made && size == sizeof ret_key->public_key ? 0 : -ENOMEM;
+}
+
+int ckt_session_key_new(struct ckt_session_key **ret_key)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	struct ckt_session_key *key =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (key == MAP_FAILED)
+		return -errno;
+	int result = madvise(key, size, MADV_DONTDUMP) ? -errno : ckt_session_key_make(key);
+	if (result)
+		munmap(key, size);
+	else
+		*ret_key = key;
+	return result;
 }
 
 /* What is signed; the label keeps the signature from meaning anything else. */

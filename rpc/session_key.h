@@ -22,6 +22,11 @@ struct ckt_session_key {
 
 /* 0 or -errno: there are no random bytes, or no memory. */
 int ckt_session_key_make(struct ckt_session_key *ret_key);
+/*
+ * The same for a key that stays until the process ends, in a page that the kernel leaves out of core
+ * dumps.  *ret_key: the caller's.
+ */
+int ckt_session_key_new(struct ckt_session_key **ret_key);
 /* Adds the proof to the credential.  0 or -errno. */
 int ckt_session_key_prove(const struct ckt_session_key *key, const struct ckt_challenge *challenge,
 	struct ckt_credential *credential);

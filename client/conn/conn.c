@@ -617,8 +617,9 @@ CUresult ckt_conn_open_session(
 	char message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
 	struct ckt_hello_ok ok = {0};
 	conn->mode = (ckt_settings.sync ? CKT_CONN_SYNC : 0) | (parts > 1 ? CKT_CONN_SEVERAL : 0);
-	if (ckt_session_key_make(&conn->key)) {
-		ckt_log_user("cannot get random bytes for the session's key: %s", strerror(errno));
+	int made = ckt_session_key_new(&conn->key);
+	if (made) {
+		ckt_log_user("cannot make the session's key: %s", strerror(-made));
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	for (int hops = 0;; hops++) {

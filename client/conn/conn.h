@@ -90,7 +90,8 @@ struct ckt_conn {
 
 	/* Identity */
 	char session[CKT_SESSION_ID_SIZE + 1];
-	struct ckt_session_key key; /* the session's key; it never leaves the process */
+	/* the session's key, in memory of its own that no core dump has; NULL: not yet made */
+	struct ckt_session_key *key;
 	/* the key's fingerprint, or the secret for an older server */
 	uint8_t secret[CKT_SECRET_SIZE];
 	uint64_t generation;

@@ -73,8 +73,8 @@ static int choose_secret(
 {
 	if (kind != CKT_HELLO_NEW)
 		return 0;
-	if (ckt_greeting_offers(greeting, CKT_AUTH_CRICKET_PROOF)) {
-		ckt_session_key_secret(conn->key.public_key, conn->secret);
+	if (conn->key && ckt_greeting_offers(greeting, CKT_AUTH_CRICKET_PROOF)) {
+		ckt_session_key_secret(conn->key->public_key, conn->secret);
 		return 0;
 	}
 	do
@@ -184,8 +184,8 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 	const struct ckt_challenge challenge = {.nonce = (const uint8_t *)greeting->nonce,
 		.args = args,
 		.args_bytes = xdr_getpos(&xdr)};
-	if (ckt_session_secret_is_key(conn->secret) &&
-		ckt_session_key_prove(&conn->key, &challenge, &credential))
+	if (conn->key && ckt_session_secret_is_key(conn->secret) &&
+		ckt_session_key_prove(conn->key, &challenge, &credential))
 		return -ENOMEM;
 	uint8_t *end = ckt_hello_put(record, HELLO_XID, greeting, token.size_bytes ? &token : NULL,
 		&credential, &challenge);

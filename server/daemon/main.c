@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -364,6 +365,8 @@ int main(int argc, char **argv)
 		return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 	ckt_log_level_parse(server.options.log_level, &level);
 	ckt_log_init("cricket-server", level, NULL);
+	/* Its memory holds tokens and the server's key: no core dump, and no debugger but root's. */
+	prctl(PR_SET_DUMPABLE, 0);
 	int status = init(&server, message);
 	if (status) {
 		fprintf(stderr, "cricket-server: %s\n", message);

@@ -223,7 +223,7 @@ class Users(ServerTest):
             session = peer.hello(wire.NEW)[1]
             note = self.ctl("ps").stdout
             pid = self.worker_of(session)
-            self.assertRegex(note, r"uid=(?!0 )\d+ nnp=1 core=0 stack=8388608 sid=1 aslr_off=1 fds=0,1,2,3,4,5 ")
+            self.assertRegex(note, r"uid=(?!0 )\d+ nnp=1 core=[01] stack=8388608 sid=1 aslr_off=1 fds=0,1,2,3,4,5 ")
             environment = set(re.search(r"env=(\S*)", note).group(1).split(",")) - {"LC_CTYPE", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "GCOV_PREFIX"}
             libraries = {"CRICKET_LIBRARY_ROOTS", "CRICKET_LIBRARY_OWNER", "CRICKET_LIBRARY_SOFT", "CRICKET_INSIDE"}
             self.assertEqual(environment - libraries, {"GLIBC_TUNABLES", "CUDA_MODULE_LOADING", "XDG_CACHE_HOME", "CRICKET_CAGE", "CRICKET_COMPILER",

@@ -91,8 +91,11 @@ int ckt_spawn_cage_limit(bool in_namespace)
 		__rlimit_resource_t resource;
 		rlim_t most;
 	} limits[] = {
-		/* A dump would hold the program's memory and its session's secret. */
-		{RLIMIT_CORE, 0}, {RLIMIT_NPROC, process_limit(in_namespace)},
+		/*
+		 * A dump would hold the program's memory and its session's secret.  1, because with 0 the
+		 * kernel still pipes a dump to the program of core_pattern.
+		 */
+		{RLIMIT_CORE, 1}, {RLIMIT_NPROC, process_limit(in_namespace)},
 		/* A worker uses neither POSIX message queues nor real-time scheduling. */
 		{RLIMIT_MSGQUEUE, 0}, {RLIMIT_RTPRIO, 0},
 		/*

@@ -40,10 +40,9 @@ static int limit(void)
 		/* The longest texts take a minute. */
 		{RLIMIT_CPU, 180},
 		/* gcc takes 1 GiB for these, and address space is more than memory. */
-		{RLIMIT_AS, (rlim_t)4 << 30},
-		{RLIMIT_FSIZE, CKT_KERNEL_OBJECT_MAX},
+		{RLIMIT_AS, (rlim_t)4 << 30}, {RLIMIT_FSIZE, CKT_KERNEL_OBJECT_MAX},
 		{RLIMIT_NOFILE, 256},
-		{RLIMIT_CORE, 0},
+		{RLIMIT_CORE, 1}, /* 0 would pipe a dump to the program of core_pattern */
 	};
 	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
 		struct rlimit own;

@@ -61,7 +61,8 @@ void ckt_worker_harden(int argc, char **argv)
 	if (!ckt_cage_is_off())
 		prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+	/* With 0 the kernel still pipes a dump to the program of core_pattern. */
+	setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
 	int now = personality(0xffffffff);
 	if (now == -1 || now & ADDR_NO_RANDOMIZE)
 		return;

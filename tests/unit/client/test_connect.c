@@ -235,8 +235,8 @@ static void test_key(void)
 	struct ckt_hello_ok ok = {0};
 	uint8_t secret[CKT_SECRET_SIZE], wanted[CKT_SECRET_SIZE];
 	memset(&ckt_settings, 0, sizeof ckt_settings);
-	MUST(ckt_session_key_make(&ckt_conn.key), 0);
-	ckt_session_key_secret(ckt_conn.key.public_key, wanted);
+	MUST(ckt_session_key_new(&ckt_conn.key), 0);
+	ckt_session_key_secret(ckt_conn.key->public_key, wanted);
 	for (int kind = CKT_HELLO_NEW; kind <= CKT_HELLO_DATA; kind++) {
 		if (kind == CKT_HELLO_CONTROL)
 			continue;
@@ -247,7 +247,7 @@ static void test_key(void)
 		YES(server.proven);
 		NO(server.proofs.has_token);
 		IS(memcmp(server.secret, wanted, sizeof wanted), 0);
-		IS(memcmp(server.proofs.public_key, ckt_conn.key.public_key, CKT_PUBLIC_KEY_SIZE),
+		IS(memcmp(server.proofs.public_key, ckt_conn.key->public_key, CKT_PUBLIC_KEY_SIZE),
 			0);
 	}
 	IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EACCES);

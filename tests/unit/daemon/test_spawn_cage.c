@@ -39,7 +39,7 @@ static int limited(void)
 		return 1;
 	getrlimit(RLIMIT_FSIZE, &after);
 	/* 2^22 is the most processes that Linux has. */
-	return is_limit(RLIMIT_CORE, 0) && is_limit(RLIMIT_MSGQUEUE, 0) &&
+	return is_limit(RLIMIT_CORE, 1) && is_limit(RLIMIT_MSGQUEUE, 0) &&
 			is_limit(RLIMIT_RTPRIO, 0) && is_limit(RLIMIT_NPROC, 1 << 21) &&
 			before.rlim_cur == after.rlim_cur
 		? 0
@@ -52,7 +52,7 @@ static int limited_in_namespace(void)
 	const struct rlimit few = {20, 20};
 	if (setrlimit(RLIMIT_NPROC, &few) || ckt_spawn_cage_limit(true))
 		return 1;
-	return is_limit(RLIMIT_NPROC, 10) && is_limit(RLIMIT_CORE, 0) ? 0 : 2;
+	return is_limit(RLIMIT_NPROC, 10) && is_limit(RLIMIT_CORE, 1) ? 0 : 2;
 }
 
 static bool status_has(const char *line)
