@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -405,22 +404,6 @@ void ckt_uid_groups_settle(struct ckt_server *server)
 
 /* ---- All of them */
 
-/* With groups the workers would read what is a group's of the server: only where a GPU is a group's. */
-static bool needs_groups(void)
-{
-	glob_t found;
-	bool needed = false;
-	if (glob("/dev/nvidia*", 0, NULL, &found))
-		return false;
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		struct stat status;
-		needed |= stat(found.gl_pathv[i], &status) == 0 && S_ISCHR(status.st_mode) &&
-			(status.st_mode & 06) != 06;
-	}
-	globfree(&found);
-	return needed;
-}
-
 /* A server that is not root.  Without a namespace there is no range. */
 static void enter_namespace(struct ckt_server *server, struct ckt_uid_range *range,
 	char *ret_message, size_t message_size)
@@ -433,8 +416,9 @@ static void enter_namespace(struct ckt_server *server, struct ckt_uid_range *ran
 		*range = (struct ckt_uid_range){0};
 		return;
 	}
-	server->user = (struct ckt_worker_user){
-		.change = true, .user_namespace = fd, .keeps_groups = needs_groups()};
+	server->user = (struct ckt_worker_user){.change = true,
+		.user_namespace = fd,
+		.keeps_groups = ckt_user_namespace_needs_groups(NULL)};
 }
 
 int ckt_uid_groups_init(struct ckt_server *server, char *ret_message, size_t message_size)

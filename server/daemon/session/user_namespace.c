@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,6 +227,21 @@ int ckt_user_namespace_run(int fd, uid_t id, int (*function)(void *data), void *
 		_exit(as_effective(fd, id, &call));
 	int status = pid < 0 ? -1 : wait_status(pid);
 	return pid < 0 ? -EAGAIN : status < 0 ? -EIO : -status;
+}
+
+bool ckt_user_namespace_needs_groups(const char *devices)
+{
+	glob_t found;
+	bool needed = false;
+	if (glob(devices ? devices : "/dev/nvidia*", 0, NULL, &found))
+		return false;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct stat status;
+		needed |= stat(found.gl_pathv[i], &status) == 0 && S_ISCHR(status.st_mode) &&
+			(status.st_mode & 06) != 06;
+	}
+	globfree(&found);
+	return needed;
 }
 
 /* Whether a process in it can become a user, and nothing else again. */

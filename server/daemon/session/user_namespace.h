@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -36,5 +37,10 @@ int ckt_user_namespace_enter(int fd, gid_t gid);
  * may not kill it.  The result of call, which is 0 or -errno, or -errno.
  */
 int ckt_user_namespace_run(int fd, uid_t id, int (*call)(void *data), void *data);
+/*
+ * Whether workers need the server's groups, with which they could read what is a group's of the server: where one of
+ * these devices (a pattern; NULL: NVIDIA's) is not open to all users.
+ */
+bool ckt_user_namespace_needs_groups(const char *devices);
 /* For a child: its capabilities are gone for good.  0, or -1 and errno. */
 int ckt_user_namespace_drop(void);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,5 +209,26 @@ static void test_refused(void)
 	IS(status, 0);
 }
 
+/* Files that are no devices do not count, nor do devices that all may use. */
+static void test_groups(void)
+{
+	char pattern[96];
+	snprintf(pattern, sizeof pattern, "%s/gpu*", directory);
+	NO(ckt_user_namespace_needs_groups(pattern));
+	NO(ckt_user_namespace_needs_groups("/dev/null"));
+	write_file(path_in("gpu-file"), "", 0600);
+	NO(ckt_user_namespace_needs_groups(pattern));
+	if (mknod(path_in("gpu0"), S_IFCHR | 0600, makedev(1, 3)) == 0) {
+		IS(chmod(path_in("gpu0"), 0666), 0);
+		NO(ckt_user_namespace_needs_groups(pattern));
+		IS(chmod(path_in("gpu0"), 0660), 0);
+		YES(ckt_user_namespace_needs_groups(pattern));
+		unlink(path_in("gpu0"));
+	} else {
+		printf("skipped groups: no device can be made here\n");
+	}
+	unlink(path_in("gpu-file"));
+}
+
 UNIT_SUITE(user_namespace, {"run", test_run}, {"kill", test_kill}, {"files", test_files},
-	{"refused", test_refused})
+	{"refused", test_refused}, {"groups", test_groups})
