@@ -119,7 +119,7 @@ void ckt_kernel_cache_open(struct ckt_server *server, const struct ckt_identity 
 {
 	char base[CKT_PATH_MAX], name[NAME_SIZE];
 	*ret_directory = 0;
-	if (!find_base(server, base))
+	if (!owner || !find_base(server, base))
 		return;
 	if (server->options.uid_range && user->change) {
 		if (!server->driver.soft && server->mounts)

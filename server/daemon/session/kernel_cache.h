@@ -22,7 +22,8 @@ struct ckt_server;
 struct ckt_worker_user;
 
 /*
- * Makes the directory for this worker, if it is missing.  ret_directory: CKT_PATH_MAX bytes; empty where there is no
+ * Makes the directory for this worker, if it is missing.  owner NULL: it is not yet known, and a directory that several
+ * owners' workers had would be none of theirs.  ret_directory: CKT_PATH_MAX bytes; empty where there is no
  * base, or it cannot be made or is somebody else's, which the log tells: the worker then has no cache.
  */
 void ckt_kernel_cache_open(struct ckt_server *server, const struct ckt_identity *owner,

@@ -73,6 +73,9 @@ static void test_owners(void)
 	YES(strncmp(text, "XDG_CACHE_HOME=/", 16) == 0);
 	ckt_kernel_cache_variable(&server, "", text, sizeof text);
 	TEXT(text, "");
+	/* A worker that is nobody's yet has none. */
+	ckt_kernel_cache_open(&server, NULL, &user, directory_of);
+	TEXT(directory_of, "");
 	end();
 }
 
