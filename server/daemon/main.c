@@ -58,7 +58,6 @@
 #include "server/daemon/session/spawn_user.h"
 #include "server/daemon/session/uid_group.h"
 #include "server/daemon/session/worker_cgroup.h"
-#include "server/daemon/session/worker_leftovers.h"
 #include "server/daemon/systemd_notify.h"
 
 enum { MESSAGE_SIZE = 1024, LONELY_MS = 500 };
@@ -304,7 +303,6 @@ static int init(struct ckt_server *server, char *message)
 	ckt_session_marks_watch(server);
 	ckt_session_adopt_all(server);
 	ckt_worker_cgroups_sweep(server);
-	ckt_leftovers_sweep(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
 }
 

@@ -12,17 +12,15 @@
 
 struct ckt_soft_shared_event;
 
-/* Removes the pages of killed creators; the first event that a process creates also does this. */
-void ckt_soft_shared_event_sweep(void);
 /* NULL if there is no memory. */
 struct ckt_soft_shared_event *ckt_soft_shared_event_new(void);
-/* NULL if the handle is not valid or its owner is gone. */
+/* NULL if the handle is not valid, its owner is gone, or this process may not see its descriptors. */
 struct ckt_soft_shared_event *ckt_soft_shared_event_open(const CUipcEventHandle *handle);
 /* False if another process created the event. */
 bool ckt_soft_shared_event_handle(
 	const struct ckt_soft_shared_event *shared, CUipcEventHandle *ret_handle);
 /*
- * The event is destroyed: removes the name, so that nobody can open it.  Existing waits continue.
+ * The event is destroyed: nobody can open it any more.  Existing waits continue.
  */
 void ckt_soft_shared_event_withdraw(struct ckt_soft_shared_event *shared);
 void ckt_soft_shared_event_ref(struct ckt_soft_shared_event *shared);

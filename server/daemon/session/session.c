@@ -32,7 +32,6 @@
 #include "server/daemon/session/spawn.h"
 #include "server/daemon/session/uid_group.h"
 #include "server/daemon/session/spawn_cage.h"
-#include "server/daemon/session/worker_leftovers.h"
 #include "server/daemon/session/worker_request.h"
 
 enum {
@@ -193,7 +192,6 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	char id[CKT_SESSION_ID_SIZE + 1];
 	strcpy(id, session->id);
 	session_free(session, false);
-	ckt_leftovers_sweep(server);
 	inherit_name(server, id);
 	ckt_server_session_gone(server);
 }

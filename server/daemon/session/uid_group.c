@@ -465,16 +465,6 @@ void ckt_uid_groups_fini(struct ckt_server *server)
 	server->user.user_namespace = 0;
 }
 
-void ckt_uid_groups_each(
-	const struct ckt_server *server, void (*call)(const struct ckt_server *server, uid_t uid))
-{
-	for (const struct ckt_uid_group *group = server->uid_groups ? server->uid_groups->list
-								    : NULL;
-		group; group = group->next)
-		if (!group->cleaning)
-			call(server, group->uid);
-}
-
 bool ckt_uid_groups_describe(const struct ckt_server *server, char *ret_text, size_t text_size)
 {
 	const struct ckt_uid_groups *groups = server->uid_groups;

@@ -50,8 +50,5 @@ void ckt_uid_groups_load(struct ckt_server *server);
 struct ckt_uid_group *ckt_uid_group_adopt(struct ckt_server *server, uid_t uid);
 /* All workers that can be found are: cleans the groups without any. */
 void ckt_uid_groups_settle(struct ckt_server *server);
-/* Calls for each id that is drawn. */
-void ckt_uid_groups_each(
-	const struct ckt_server *server, void (*call)(const struct ckt_server *server, uid_t uid));
 /* A sentence for the log: what is in force; false: nothing to say. */
 bool ckt_uid_groups_describe(const struct ckt_server *server, char *ret_text, size_t text_size);

@@ -212,6 +212,8 @@ CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *obje
 		return CKT_WORKER_UNSUPPORTED(
 			"an event for other processes: too many of them, or no server that shares");
 	CUresult result = ckt_driver.cuIpcGetEventHandle(&entry.answer.event, object->real);
+	if (!result)
+		result = ckt_ipc_event_page(&entry.answer.event, &entry.fd);
 	return result ? result : enter(worker, entry, CKT_IPC_EVENT, handle, ret);
 }
 
@@ -253,7 +255,8 @@ void ckt_ipc_forget(uint64_t address_or_id)
 
 bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int fd)
 {
-	if (answer->found != CKT_IPC_HERE || (fd >= 0) != (kind != CKT_IPC_EVENT))
+	if (answer->found != CKT_IPC_HERE ||
+		(fd >= 0) != (kind != CKT_IPC_EVENT || ckt_ipc_event_has_page(&answer->event)))
 		return false;
 	return kind == CKT_IPC_EVENT ||
 		(answer->whole && answer->whole % CKT_MEMORY_EXTENT == 0 &&
@@ -263,7 +266,7 @@ bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int
 
 /*
  * Asks the owner's worker; while that is frozen for its image, tries later.  False if it fails.
- * *ret_fd: -1 for an event.
+ * *ret_fd: the caller's; -1 for an event of NVIDIA's driver.
  */
 static bool fetch(struct ckt_worker *worker, const struct ckt_ipc_handle *handle,
 	struct ckt_ipc_answer *ret, int *ret_fd)
@@ -366,29 +369,6 @@ CUresult ckt_ipc_make_physical(
 	object->physical.size = import->whole;
 	object->physical.handle = piece;
 	object->physical.imported = true;
-	return CUDA_SUCCESS;
-}
-
-CUresult ckt_ipc_make_event(
-	struct ckt_worker *worker, struct ckt_ipc_import *import, const CUipcEventHandle *handle)
-{
-	struct ckt_object *object;
-	CUevent event;
-	if (!ckt_driver.cuIpcOpenEventHandle)
-		return CKT_WORKER_UNSUPPORTED(
-			"an event of another process with the server's driver");
-	CUresult result = ckt_driver.cuIpcOpenEventHandle(&event, *handle);
-	if (result)
-		return result;
-	result = ckt_objects_add(&worker->objects, import->id, CKT_KIND_EVENT, false, &object);
-	if (result) {
-		ckt_driver.cuEventDestroy_v2(event);
-		return result;
-	}
-	object->real = event;
-	object->context = import->context;
-	object->event.flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
-	object->event.imported = true;
 	return CUDA_SUCCESS;
 }
 
@@ -616,7 +596,7 @@ int ckt_worker_ipc_event_open(struct ckt_wcall *call)
 		return CUDA_ERROR_MAP_FAILED;
 	}
 	import->id = args.id;
-	CUresult result = ckt_ipc_make_event(worker, import, &answer.event);
+	CUresult result = ckt_ipc_make_event(worker, import, &answer.event, fd);
 	if (result)
 		free(import);
 	else

@@ -3,7 +3,7 @@
  * Memory and events shared between sessions of one group (rpc/group.h).  The owner's worker keeps a
  * descriptor of what was exported and gives it to any worker of the group that knows the secret;
  * the other maps it in its own window (ipc_talk.h).  Of an event it gives the handle that the driver has for
- * it.
+ * it, and with the soft GPU the descriptor of the event's page (cudacommon/event_handle.h).
  *
  * A session that shares something is saved together with those that it shares it with
  * (ipc_image.c):

@@ -377,15 +377,16 @@ static CUresult make(struct ckt_worker *worker, struct ckt_ipc_import *import,
 	uint64_t piece;
 	CUresult result = ckt_worker_use_context(
 		worker, import->context ? import->context : ckt_handle_primary(import->device));
-	if (import->handle.kind == CKT_IPC_EVENT)
-		return result ? result : ckt_ipc_make_event(worker, import, &answer->event);
+	if (import->handle.kind == CKT_IPC_EVENT && !result)
+		return ckt_ipc_make_event(worker, import, &answer->event, fd);
 	uint64_t base = import->id - import->offset;
 	struct ckt_worker_device *here =
 		import->handle.kind == CKT_IPC_BLOCK ? ckt_worker_device_of(worker, base) : NULL;
 	if (!result && import->handle.kind == CKT_IPC_BLOCK && (!here || !base))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result) {
-		close(fd);
+		if (fd >= 0)
+			close(fd);
 		return result;
 	}
 	result = ckt_ipc_take_memory(worker, fd, import, &piece);

@@ -15,7 +15,7 @@ struct ckt_ipc_export {
 	uint64_t id; /* address of a block, or physical memory, or an event */
 	uint64_t context;
 	struct ckt_ipc_handle handle; /* as the program has it, also from before a restore */
-	int fd;                       /* -1: none */
+	int fd;                       /* -1: none, of an event of NVIDIA's driver */
 	struct ckt_ipc_answer answer;
 };
 
@@ -73,9 +73,16 @@ CUresult ckt_ipc_map_block(
 /* The object of an import of that kind: *piece is consumed. */
 CUresult ckt_ipc_make_physical(
 	struct ckt_worker *worker, struct ckt_ipc_import *import, uint64_t piece);
-/* Precondition: the context is current. */
-CUresult ckt_ipc_make_event(
-	struct ckt_worker *worker, struct ckt_ipc_import *import, const CUipcEventHandle *event);
 /* Takes the entry, malloc'd, into the list. */
 void ckt_ipc_enter_import(struct ckt_ipc_import *import);
 bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int fd);
+
+/* ---- ipc_event.c */
+
+/* Whether a descriptor belongs to the event, as with the soft GPU: nobody opens it without. */
+bool ckt_ipc_event_has_page(const CUipcEventHandle *handle);
+/* Of this worker's own event: a copy of that descriptor, the caller's; -1: none belongs to it. */
+CUresult ckt_ipc_event_page(const CUipcEventHandle *handle, int *ret_fd);
+/* fd: that came with the handle, or -1; closed.  Precondition: the context is current. */
+CUresult ckt_ipc_make_event(struct ckt_worker *worker, struct ckt_ipc_import *import,
+	const CUipcEventHandle *event, int fd);

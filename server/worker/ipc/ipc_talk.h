@@ -4,7 +4,7 @@
  * connection.
  *
  *	worker --connection from the server (session/group.h): question--> worker (a control thread)
- *	       <--answer, where memory is fetched with its descriptor (SCM_RIGHTS)--
+ *	       <--answer, to FETCH with the descriptor of the memory or of the event's page (SCM_RIGHTS)--
  *
  *	FETCH	give me what has this secret; with `restoring`: only as part of the restore of one cut
  *	STILL	is what has this secret still shared?
@@ -43,10 +43,11 @@ struct ckt_ipc_question {
 
 struct ckt_ipc_answer {
 	uint32_t found;
-	uint32_t held;          /* is frozen with its job */
-	uint64_t whole;         /* bytes behind the descriptor */
-	uint64_t offset, size;  /* of the allocation */
-	CUipcEventHandle event; /* the driver's: of an event, which has no descriptor */
+	uint32_t held;         /* is frozen with its job */
+	uint64_t whole;        /* bytes behind the descriptor */
+	uint64_t offset, size; /* of the allocation */
+	/* the driver's: of an event, which has a descriptor with the soft GPU alone */
+	CUipcEventHandle event;
 	/*
 	 * which of several copies of the session answers; with `restoring`: which one its image was
 	 * taken of

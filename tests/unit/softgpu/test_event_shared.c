@@ -3,12 +3,16 @@
  * softgpu/stream/event_shared.h: records counted in a page that another process opens, and what is
  * no handle.
  */
-#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cudacommon/event_handle.h"
 #include "files.h"
 #include "softgpu/stream/event_shared.h"
 
@@ -63,57 +67,57 @@ static void test_processes(void)
 	ckt_soft_shared_event_put(own);
 }
 
-static unsigned pages(void)
-{
-	unsigned n = 0;
-	DIR *dir = opendir("/dev/shm");
-	for (const struct dirent *entry; dir && (entry = readdir(dir));)
-		n += strncmp(entry->d_name, "cricket-shared-event-", 21) == 0;
-	if (dir)
-		closedir(dir);
-	return n;
-}
-
-/*
- * A process that is killed leaves its page; it goes with the next process that makes one, and what
- * is alive stays.
- */
+/* A process that is killed leaves nothing behind, and its event is gone with it. */
 static void test_killed(void)
 {
 	CUipcEventHandle handle;
 	int pipe_fds[2], status;
-	char byte;
-	struct ckt_soft_shared_event *own = ckt_soft_shared_event_new();
-	CU_ASSERT_PTR_NOT_NULL_FATAL(own);
-	YES(ckt_soft_shared_event_handle(own, &handle));
-	unsigned before = pages();
 	IS(pipe(pipe_fds), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		if (ckt_soft_shared_event_new() && write(pipe_fds[1], "x", 1) == 1)
+		struct ckt_soft_shared_event *theirs = ckt_soft_shared_event_new();
+		if (theirs && ckt_soft_shared_event_handle(theirs, &handle) &&
+			write(pipe_fds[1], &handle, sizeof handle) == sizeof handle)
 			pause();
 		_exit(1);
 	}
-	IS(read(pipe_fds[0], &byte, 1), 1);
-	IS(pages(), before + 1);
+	IS(read(pipe_fds[0], &handle, sizeof handle), sizeof handle);
+	struct ckt_soft_shared_event *opened = ckt_soft_shared_event_open(&handle);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(opened);
 	kill(child, SIGKILL);
 	IS(waitpid(child, &status, 0), child);
-	IS(pages(), before + 1);
-	/* Once in a process: this one has looked already. */
-	child = fork();
-	if (child == 0) {
-		ckt_soft_shared_event_sweep();
-		_exit(0);
-	}
-	IS(waitpid(child, &status, 0), child);
-	IS(pages(), before);
-	struct ckt_soft_shared_event *again = ckt_soft_shared_event_open(&handle);
-	CU_ASSERT_PTR_NOT_NULL(again);
-	ckt_soft_shared_event_put(again);
-	ckt_soft_shared_event_put(own);
-	IS(pages(), before - 1);
+	IS(ckt_soft_shared_event_begin(opened), 1);
+	ckt_soft_shared_event_put(opened);
+	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
+}
+
+/* A handle that names another file of the process: one that could shrink under the mapping. */
+static void test_other_file(void)
+{
+	CUipcEventHandle handle;
+	struct ckt_event_handle page;
+	struct ckt_soft_shared_event *own = ckt_soft_shared_event_new();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+	YES(ckt_soft_shared_event_handle(own, &handle));
+	YES(ckt_event_handle_read(&handle, &page));
+	int copy = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char bytes[64];
+	struct stat status;
+	IS(fstat(page.descriptor, &status), 0);
+	MUST(status.st_size <= (off_t)sizeof bytes, true);
+	IS(pread(page.descriptor, bytes, (size_t)status.st_size, 0), status.st_size);
+	IS(pwrite(copy, bytes, (size_t)status.st_size, 0), status.st_size);
+	page.descriptor = copy;
+	ckt_event_handle_write(&page, &handle);
+	CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&handle));
+	IS(fcntl(copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	struct ckt_soft_shared_event *sealed = ckt_soft_shared_event_open(&handle);
+	CU_ASSERT_PTR_NOT_NULL(sealed);
+	ckt_soft_shared_event_put(sealed);
+	ckt_soft_shared_event_put(own);
+	close(copy);
 }
 
 static void test_wrong(void)
@@ -122,7 +126,11 @@ static void test_wrong(void)
 	struct ckt_soft_shared_event *own = ckt_soft_shared_event_new();
 	CU_ASSERT_PTR_NOT_NULL_FATAL(own);
 	YES(ckt_soft_shared_event_handle(own, &handle));
-	for (size_t i = 0; i < 24; i++) {
+	/* All but the number of the process. */
+	for (size_t i = 0; i < sizeof(struct ckt_event_handle); i++) {
+		if (i >= offsetof(struct ckt_event_handle, process) &&
+			i < offsetof(struct ckt_event_handle, descriptor))
+			continue;
 		wrong = handle;
 		wrong.reserved[i] = (char)(wrong.reserved[i] ^ 0x55);
 		CU_ASSERT_PTR_NULL(ckt_soft_shared_event_open(&wrong));
@@ -137,4 +145,4 @@ static void test_wrong(void)
 }
 
 UNIT_SUITE(softgpu / stream / event_shared, {"counts", test_counts}, {"processes", test_processes},
-	{"killed", test_killed}, {"wrong", test_wrong})
+	{"killed", test_killed}, {"other_file", test_other_file}, {"wrong", test_wrong})

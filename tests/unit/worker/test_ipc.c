@@ -126,7 +126,7 @@ static void test_share(void)
 	inside_free(address);
 }
 
-/* An event has no descriptor: what travels is the driver's handle. */
+/* What travels is the handle that the driver has for it. */
 static void test_event(void)
 {
 	char message[CKT_MESSAGE_MAX] = "";
