@@ -53,6 +53,7 @@
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/group_domain.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
@@ -287,6 +288,7 @@ static int init(struct ckt_server *server, char *message)
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
 	ckt_spawn_mounts_probe(server);
+	ckt_group_domain_probe(server);
 	result = ckt_daemon_libraries_init(server, message, MESSAGE_SIZE);
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;

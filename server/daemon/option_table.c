@@ -62,7 +62,7 @@ static int check_gpus(const char *value)
 	return ckt_options_gpus_parse(value, gpus, &count);
 }
 
-static int check_cage(const char *value)
+static int check_mode(const char *value)
 {
 	static const char *const modes[] = {"auto", "on", "off"};
 	for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++)
@@ -182,7 +182,11 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		"write two numbers from 1000 on, the smaller one first, such as 200000-265535"},
 	{{"cage", "MODE", "on, the default: workers may do only what they need; off: for debuggers",
 		 CKT_VALUE_TEXT, "on off"},
-		CKT_SERVER_OPTION_TEXT, AT(cage), check_cage, "write auto, on or off"},
+		CKT_SERVER_OPTION_TEXT, AT(cage), check_mode, "write auto, on or off"},
+	{{"worker-network", "MODE",
+		 "on, the default with NVIDIA's driver: workers in a cage may use the network, for NCCL; off, the default on the soft GPU: they may not",
+		 CKT_VALUE_TEXT, "on off"},
+		CKT_SERVER_OPTION_TEXT, AT(worker_network), check_mode, "write auto, on or off"},
 	{{"grace", "SECONDS", "time that running sessions get after SIGTERM (default 10)"},
 		CKT_SERVER_OPTION_COUNT, AT(grace), NULL, "write a whole number of seconds"},
 	{{"claim-timeout", "SECONDS",

@@ -158,6 +158,7 @@ void ckt_options_init(struct ckt_options *options)
 		.claim_timeout = 300,
 		.log_level = strdup("info"),
 		.cage = strdup("auto"),
+		.worker_network = strdup("auto"),
 	};
 }
 

@@ -78,6 +78,8 @@ struct ckt_server {
 	struct ckt_worker_user compiler_user;
 	struct ckt_uid_groups *uid_groups; /* see uid_group.h */
 	bool mounts;                       /* workers get a mount namespace; see spawn_mounts.h */
+	bool own_network, own_sockets;     /* what a group's workers get; see group_domain.h */
+	struct ckt_group_domain *group_domains;
 	char worker_path[CKT_PATH_MAX];
 	char cgroup_dir[CKT_PATH_MAX]; /* empty: none, see worker_cgroup.h */
 	char cgroup_text[CKT_PATH_MAX + 128];

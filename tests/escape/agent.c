@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -75,8 +74,11 @@ static int count_attempts(void)
 
 static bool read_plan(int number)
 {
-	char path[64];
-	snprintf(path, sizeof path, "/dev/shm/escape-plan-%d", number);
+	char path[4096];
+	const char *inside = getenv("CRICKET_INSIDE"),
+		   *slash = inside ? strrchr(inside, '/') : NULL;
+	snprintf(path, sizeof path, "%.*s/escape-plan-%d", slash ? (int)(slash - inside) : 0,
+		inside ? inside : "", number);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, plan, sizeof plan - 1) : -1;
 	if (fd >= 0)
@@ -100,20 +102,28 @@ static void listen_abstract(char ret_name[ABSTRACT_NAME])
 		address.sun_path + 1);
 }
 
+/* Another worker's attempt looks for it. */
+static void leave_in_shm(void)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/dev/shm/escape-%d", (int)getpid());
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* What the attempts of another worker need to know of this one, which without rights is secret. */
 static void tell(void)
 {
 	static char secret[64] = "a secret in memory";
 	char name[ABSTRACT_NAME];
-	struct stat shm = {0};
 	const char *cage = getenv("CRICKET_CAGE"), *driver = cage ? strchr(cage, '/') : NULL;
 	const char *soft = getenv("XDG_CACHE_HOME"),
 		   *cache = soft ? soft : getenv("CUDA_CACHE_PATH");
 	listen_abstract(name);
-	stat("/dev/shm", &shm);
-	ckt_warning("escape: worker %d address %p abstract %s shm %llu driver %s cache %s",
-		(int)getpid(), (void *)secret, name, (unsigned long long)shm.st_ino,
-		driver ? driver : "none", cache ? cache : "none");
+	leave_in_shm();
+	ckt_warning("escape: worker %d address %p abstract %s driver %s cache %s", (int)getpid(),
+		(void *)secret, name, driver ? driver : "none", cache ? cache : "none");
 }
 
 static void *agent(void *opaque)

@@ -5,14 +5,15 @@
  * neither installed nor bundled (test `escape`; tests/bundle/check.py).
  *
  * The thread starts behind the cage, where main() of the worker calls ckt_worker_control_start(),
- * and waits for plans: /dev/shm/escape-plan-1, -2 and so on, lines of a key, a space and a value.
+ * and waits for plans: escape-plan-1, -2 and so on in the directory of CRICKET_INSIDE, which a worker may
+ * read and the test can write; lines of a key, a space and a value.
  *
  *	attacker PID            who is meant; others wait for theirs
  *	attempt NAME            once for each; see attempts.h
  *	victim PID, server PID, uid UID, and paths: see the attempts
  *
- * It begins with the line "escape: worker PID address A abstract NAME shm INODE driver PATH" in the
- * worker's log: what another worker's attempts on this one need.  Each answer is a line of the worker's log, "escape: NAME RESULT": 0 for "got in", or what errno
+ * It begins by making the file /dev/shm/escape-PID, and with the line "escape: worker PID address A abstract
+ * NAME driver PATH" in the worker's log: what another worker's attempts on this one need.  Each answer is a line of the worker's log, "escape: NAME RESULT": 0 for "got in", or what errno
  * said.  The line "escape: plan N done, of M attempts" follows.  What an attempt holds (threads, memory) is held
  * until the next plan.
  */

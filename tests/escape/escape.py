@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker that misbehaves can do to another session, the server and the host.
 
-	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--verbose]
+	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--worker-network auto|on|off] [--verbose]
 
 A real server runs cricket-worker-escape (agent.h) as its worker.  Two owners, alice and bob, each have a session; alice's holds a secret in the
 GPU's memory, in an image and in a token's file.  Bob's worker makes the attempts of attempts.h, and what it says of each must be what expected.txt
@@ -12,7 +12,6 @@ Prints what differs, and one line; exit status 0, 1, or 77 where this cannot run
 import argparse
 import contextlib
 import ctypes
-import glob
 import os
 import pwd
 import re
@@ -33,13 +32,11 @@ GUARD_S = 120  # nothing is measured by it
 SECRET_BYTES = 1 << 20
 # Threads that all workers together may have in this test, beyond those that the user has already.
 THREADS = 400
-# Of resources.c, and some that others have taken.
-SHM_BYTES = 400 << 20
 SYS_LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
 LATER = ("memory-bomb", "thread-bomb")
 # Of the workers: the first that exists.  Nobody else starts processes as the first ones, so that the kernel's count of them is ours.
 USERS = ("news", "uucp", "nobody")
-KINDS = ("soft", "range", "user", "off", "ids", "nvidia")
+KINDS = ("soft", "network", "range", "user", "off", "ids", "nvidia", "offline")
 # Ids of --uid-range, which no package gives to a user.
 RANGE = "64600-64615"
 
@@ -119,7 +116,7 @@ def agrees(word, result, landlock):
     """For the words of expected.txt; no result agrees with none."""
     if not result.lstrip("-").isdigit():
         return False
-    if word == "kept@mounts":
+    if word in ("kept@mounts", "kept@network"):
         word = "kept"
     if word.startswith("kept@"):
         word = "kept" if landlock >= int(word[5:]) else "either"
@@ -132,8 +129,8 @@ class Test:
     def __init__(self, arg, programs, directory):
         self.arg, self.directory = arg, directory
         self.plans, self.results, self.problems = 0, {}, []
-        self.kind = "nvidia" if arg.driver != "soft" else "user" if arg.as_user and not arg.uid_range else \
-            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else "soft"
+        self.kind = ("offline" if arg.worker_network == "off" else "nvidia") if arg.driver != "soft" else "user" if arg.as_user and not arg.uid_range else \
+            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else "network" if arg.worker_network == "on" else "soft"
         prefix = arg.bundle or runner.stage(arg.build)
         self.tree = runner.Tree(os.path.join(programs, "tree"))
         for part in ("bin", "lib/cricket", "libexec"):
@@ -194,7 +191,7 @@ class Test:
         self.limit()
         environment = {"STATE_DIRECTORY": self.path("state"), "CACHE_DIRECTORY": self.path("cache"), "CUDA_CACHE_PATH": self.path("cache")}
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
-                                    args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage, "--tokens", self.path("tokens.d/tokens"),
+                                    args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage, "--worker-network", self.arg.worker_network, "--tokens", self.path("tokens.d/tokens"),
                                           "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
                                           *(("--uid-range", RANGE) if self.arg.uid_range else ()), *self.more_args()), env=environment, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
@@ -216,7 +213,7 @@ class Test:
         return {"victim": self.victim, "server": self.server.process.pid, "address": victim["address"], "token": self.token,
                 "tokens": self.path("tokens.d/tokens"), "state": self.path("state"), "key": self.path("state/server-key"),
                 "image": image, "images": images, "audit": self.path("state/audit"), "public": self.path("public"),
-                "sockets": self.server.socket + ".d", "shm": shared_memory(victim["shm"]),
+                "sockets": self.server.socket + ".d", "shm-device": os.stat("/dev/shm").st_dev,
                 "driver": victim["driver"], "cache": victim["cache"],
                 "port": self.server.address.rsplit(":", 1)[1], "socket": self.server.socket,
                 "victim-socket": f"{self.server.socket}.d/{self.alice.session}.sock", "victim-abstract": victim["abstract"]}
@@ -230,9 +227,9 @@ class Test:
         """Has bob's worker make the attempts, and waits until it did."""
         self.plans += 1
         lines = [f"attacker {self.attacker}", *(f"{key} {value}" for key, value in {**self.told(), **self.more_told()}.items()), *(f"attempt {name}" for name in attempts)]
-        # The worker's own /dev/shm.
-        shm = shared_memory(self.told_by(self.attacker)["shm"])
-        temporary, path = f"{shm}/escape-plan.tmp", f"{shm}/escape-plan-{self.plans}"
+        # Where workers may read and nobody hides it from them.
+        inside = os.path.join(self.tree.prefix, "libexec/cricket/inside")
+        temporary, path = f"{inside}/escape-plan.tmp", f"{inside}/escape-plan-{self.plans}"
         with open(temporary, "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + "\n")
         os.chmod(temporary, 0o644)
@@ -283,14 +280,14 @@ class Test:
 
     def know_host(self, expected):
         """Takes back what this host does not let the test expect."""
-        shm = os.statvfs("/dev/shm")
-        for name, row in expected.items():
+        refused = [word for word, said in (("kept@mounts", "no private /tmp"), ("kept@network", "no sockets of IP")) if said in self.log()]
+        for row in expected.values():
             # What ids keep out they keep out with each driver.
             if self.kind == "nvidia" and self.arg.uid_range and row["soft"] != row["range"]:
                 row["nvidia"] = row["range"]
-            if row[self.kind] == "kept@mounts" and "no private /tmp" in self.log():
+            if row[self.kind] in refused:
                 row[self.kind] = "-"
-            elif name == "fill-shm" and shm.f_blocks * shm.f_frsize < SHM_BYTES or self.arg.cage == "off" and row[self.kind] == "open" and restricted_host():
+            elif self.arg.cage == "off" and row[self.kind] == "open" and restricted_host():
                 row[self.kind] = "either"
 
     def stop(self):
@@ -303,20 +300,10 @@ class Test:
             for pid in workers:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
-            # Directories of owners stay until the host restarts.
-            first, last = map(int, RANGE.split("-"))
-            for uid in (*range(first, last + 1), *([self.user.pw_uid] if self.user.pw_name != "nobody" else [])):
-                for path in glob.glob(f"/dev/shm/cricket-{uid}-*"):
-                    shutil.rmtree(path, ignore_errors=True)
-
-
-def shared_memory(inode):
-    """By its name on the host, the directory that is a worker's /dev/shm."""
-    for path in ["/dev/shm", *(f"/dev/shm/{name}" for name in os.listdir("/dev/shm"))]:
-        with contextlib.suppress(OSError):
-            if os.stat(path).st_ino == int(inode):
-                return path
-    raise runner.Failure("no directory in /dev/shm is the worker's")
+            # What they left where /dev/shm is the host's.
+            for pid in workers:
+                with contextlib.suppress(OSError):
+                    os.unlink(f"/dev/shm/escape-{pid}")
 
 
 def describe(result):
@@ -351,6 +338,7 @@ def main():
     parser.add_argument("--cage", default="on", choices=("on", "off"))
     parser.add_argument("--as-user", action="store_true")
     parser.add_argument("--uid-range", action="store_true", help="a user id for each owner")
+    parser.add_argument("--worker-network", default="auto", choices=("auto", "on", "off"))
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     arg = parser.parse_args()

@@ -88,7 +88,9 @@ static int list_sockets(void)
 /* The directory of the victim's owner, by its name on the host. */
 static int list_other_shm(void)
 {
-	return open_path(ckt_escape_told("shm"), O_RDONLY | O_DIRECTORY);
+	char path[64];
+	snprintf(path, sizeof path, "/dev/shm/escape-%ld", ckt_escape_told_number("victim"));
+	return open_path(path, O_RDONLY);
 }
 
 /* Machine code that the victim owner's next worker would run. */

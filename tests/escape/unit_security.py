@@ -173,6 +173,8 @@ class Test(escape.Test):
             self.problems.append("the server is not restricted")
         if not self.arg.as_user and "private /tmp and /dev/shm" not in self.log():
             self.problems.append("workers have no mounts of their own")
+        if not self.arg.as_user and ", no network" not in self.log():
+            self.problems.append("workers have no network namespace of their own")
         # A worker notes there that it may not choose its addresses.
         notes = [session["note"] for session in self.sessions() if session.get("note")]
         if notes:
@@ -183,6 +185,7 @@ class Test(escape.Test):
 
 def run_server(arg, as_user):
     arg.bundle, arg.worker, arg.driver, arg.cage, arg.as_user, arg.uid_range = None, None, "soft", "on", as_user, not as_user
+    arg.worker_network = "auto"
     with tempfile.TemporaryDirectory(prefix="ckt-", dir="/var/tmp") as programs, tempfile.TemporaryDirectory(prefix="ckt-", dir="/run") as directory:
         os.chmod(programs, 0o755)
         os.chmod(directory, 0o755)

@@ -451,9 +451,13 @@ class Journey:
                 f.write("the token of this test\n" * 2)
         return {"CRICKET_TOKEN_FILE": path}, ["--token-file", path]
 
+    def network(self):
+        """The soft GPU's NCCL of several servers meets at abstract sockets, as NVIDIA's does over TCP."""
+        return ["--worker-network", "on"] if self.arg.spread != "11" and self.arg.driver == "soft" else []
+
     def server(self, *args):
         server = Server(self.tree, os.path.join(self.directory, f"server{len(self.servers) + 1}"), self.arg.driver,
-                        [*self.arg.server_arg, *self.token()[1], *args])
+                        [*self.arg.server_arg, *self.token()[1], *self.network(), *args])
         self.servers.append(server)
         if self.arg.transport == "far":
             os.rename(server.socket, server.socket + ".hidden")

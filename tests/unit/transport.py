@@ -56,6 +56,7 @@ server/daemon/nvml/driver_probe.c poll,read,write a pipe to a child
 server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
 server/daemon/nvml/nvml_reader.c recv,send the other end of it
 server/daemon/session/group.c recvmsg,send,sendmsg group channels, socketpairs of sequenced packets with workers
+server/daemon/session/group_domain.c recvmsg,sendmsg a socketpair to our child: descriptors of namespaces
 server/daemon/session/owner_file.c read,write files of owners
 server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits
 server/daemon/session/server_key.c read,write the key file

@@ -22,6 +22,7 @@
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/compiler_process.h"
 #include "server/daemon/session/group.h"
+#include "server/daemon/session/group_domain.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/session/owner_file.h"
 #include "server/daemon/session/pause.h"
@@ -165,6 +166,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	free(session->job_hold);
 	/* Kills what the worker left there, which has its user id. */
 	ckt_worker_cgroup_remove(session->server, session->cgroup);
+	ckt_group_domain_leave(session->domain);
 	ckt_uid_group_leave(session->uid_group);
 	free(session);
 }
@@ -745,8 +747,12 @@ static int spawn_with(struct ckt_session *session, const struct ckt_worker_user 
 	struct ckt_spawn_descriptors *passed, char *ret_message, size_t message_size)
 {
 	passed->compiler = ckt_compiler_connect(session->server->compiler);
-	int result = ckt_spawn_worker(session->server, &session->identity, user, passed,
-		&session->pid, ret_message, message_size);
+	int result = ckt_group_domain_join(session->server, &session->identity, user,
+		&session->domain, ret_message, message_size);
+	passed->domain = session->domain;
+	if (!result)
+		result = ckt_spawn_worker(session->server, &session->identity, user, passed,
+			&session->pid, ret_message, message_size);
 	if (passed->compiler >= 0)
 		close(passed->compiler);
 	return result;

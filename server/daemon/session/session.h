@@ -72,6 +72,7 @@ struct ckt_session {
 	bool restore;
 	pid_t pid;
 	struct ckt_uid_group *uid_group; /* NULL without --uid-range */
+	struct ckt_group_domain *domain; /* NULL: none, or an earlier server's */
 	char cgroup[CKT_CGROUP_NAME];    /* empty: none of its own */
 	struct ckt_source pidfd;
 	struct ckt_link links[CKT_LINKS];

@@ -25,8 +25,8 @@
 #include "cudacommon/kernel_compiler.h"
 #include "rpc/module_loading.h"
 #include "rpc/worker_descriptors.h"
-#include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
+#include "server/daemon/session/group_domain.h"
 #include "server/daemon/session/kernel_cache.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
@@ -102,7 +102,7 @@ struct program {
 	const char *name, *option, *value; /* value NULL: none */
 	bool session; /* addresses as on every node, and a control socket that listens */
 	const struct ckt_worker_user *user;
-	const struct ckt_identity *owner;
+	const struct ckt_identity *owner; /* of the cache of compiled kernels; NULL: not known */
 };
 
 struct failure {
@@ -149,6 +149,9 @@ static void start(struct ckt_server *server, const struct program *program,
 	step = "user namespace";
 	if (ckt_user_namespace_enter(program->user->user_namespace, program->user->gid))
 		goto out;
+	step = "namespaces of its group";
+	if (ckt_group_domain_enter(descriptors->domain))
+		goto out;
 	step = "descriptors";
 	if (place_descriptors(descriptors))
 		goto out;
@@ -193,21 +196,38 @@ out:
 	snprintf(failure->step, sizeof failure->step, "%s", step);
 }
 
+/* What the child needs to know. */
+struct spawning {
+	struct ckt_server *server;
+	const struct program *program;
+	const struct ckt_spawn_mounts *mounts;
+	const struct ckt_spawn_descriptors *descriptors;
+	int report; /* where a failure is written */
+	const char *environment[ENVIRONMENT_MAX + 1];
+};
+
+static void run_child(void *opaque)
+{
+	struct spawning *s = opaque;
+	struct failure failure = {0};
+	/* Above the descriptors that get a fixed number. */
+	int report = fcntl(s->report, F_DUPFD_CLOEXEC, 10);
+	start(s->server, s->program, s->mounts, s->descriptors, s->environment, &failure);
+	ssize_t written = write(report, &failure, sizeof failure);
+	_exit(written == sizeof failure ? 127 : 126);
+}
+
 static pid_t fork_program(struct ckt_server *server, const struct program *program,
 	const struct ckt_spawn_mounts *mounts, const struct ckt_spawn_descriptors *descriptors,
 	const int pipe_fds[2])
 {
-	const char *environment[ENVIRONMENT_MAX + 1];
-	struct failure failure = {0};
-	make_environment(server, descriptors, mounts->cache, environment);
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	/* Above the descriptors that get a fixed number. */
-	int report = fcntl(pipe_fds[1], F_DUPFD_CLOEXEC, 10);
-	start(server, program, mounts, descriptors, environment, &failure);
-	ssize_t written = write(report, &failure, sizeof failure);
-	_exit(written == sizeof failure ? 127 : 126);
+	struct spawning spawning = {.server = server,
+		.program = program,
+		.mounts = mounts,
+		.descriptors = descriptors,
+		.report = pipe_fds[1]};
+	make_environment(server, descriptors, mounts->cache, spawning.environment);
+	return ckt_group_domain_fork(descriptors->domain, run_child, &spawning);
 }
 
 /* 0 once the worker is executed, or -errno and the step in failure. */
@@ -229,18 +249,16 @@ static int spawn(struct ckt_server *server, const struct program *program,
 	const struct ckt_spawn_descriptors *descriptors, pid_t *ret_pid, char *ret_message,
 	size_t message_size)
 {
-	struct failure failure = {.step = "its owner's /dev/shm"};
+	struct failure failure = {.step = "fork"};
 	struct ckt_spawn_mounts mounts;
 	char cache[CKT_PATH_MAX] = "";
 	int pipe_fds[2];
 	pid_t pid = -1;
 	if (program->session)
 		ckt_kernel_cache_open(server, program->owner, program->user, cache);
-	int result = ckt_spawn_mounts_init(&mounts, server, program->owner, program->user, cache);
-	if (!result && pipe2(pipe_fds, O_CLOEXEC))
-		result = -errno;
+	int result = pipe2(pipe_fds, O_CLOEXEC) ? -errno : 0;
+	ckt_spawn_mounts_init(&mounts, server, program->user, descriptors->domain, cache);
 	if (!result) {
-		strcpy(failure.step, "fork");
 		pid = fork_program(server, program, &mounts, descriptors, pipe_fds);
 		result = pid < 0 ? -errno : 0;
 		close(pipe_fds[1]);
@@ -269,10 +287,8 @@ int ckt_spawn_worker(struct ckt_server *server, const struct ckt_identity *owner
 int ckt_spawn_compiler(struct ckt_server *server, int control, pid_t *ret_pid, char *ret_message,
 	size_t message_size)
 {
-	/* The /dev/shm of root's sessions; the cage closes it anyway. */
-	const struct ckt_identity owner = ckt_identity_of_owner(0);
-	const struct program compiler = {"cricket-worker", "--compiler", NULL,
-		.user = &server->compiler_user, .owner = &owner};
+	const struct program compiler = {
+		"cricket-worker", "--compiler", NULL, .user = &server->compiler_user};
 	const struct ckt_spawn_descriptors descriptors = {
 		.listener = control, .refused = -1, .compiler = -1};
 	return spawn(server, &compiler, &descriptors, ret_pid, ret_message, message_size);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "server/daemon/server.h"
+#include "server/daemon/session/group_domain.h"
 
 bool ckt_spawn_cage_is_on(const struct ckt_server *server)
 {
@@ -23,8 +24,10 @@ bool ckt_spawn_cage_is_on(const struct ckt_server *server)
 void ckt_spawn_cage_variable(const struct ckt_server *server, char *ret_text, size_t text_size)
 {
 	if (ckt_spawn_cage_is_on(server))
-		snprintf(ret_text, text_size, "CRICKET_CAGE=%s:%s",
-			server->driver.soft ? "soft" : "nvidia", server->driver.path);
+		snprintf(ret_text, text_size, "CRICKET_CAGE=%s%s:%s",
+			server->driver.soft ? "soft" : "nvidia",
+			ckt_group_domain_has_network(server) ? "+network" : "",
+			server->driver.path);
 	else
 		snprintf(ret_text, text_size, "CRICKET_CAGE=off");
 }
@@ -46,12 +49,15 @@ void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, si
 					       : "");
 	else
 		snprintf(files, sizeof files, "no Landlock (%s)", strerror(errno));
-	snprintf(ret_text, text_size, "cage: no capabilities, %s, %s, %s", files,
+	snprintf(ret_text, text_size, "cage: no capabilities, %s, %s, %s, %s", files,
 		prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0 ? "no filter of system calls"
 						      : "other system calls refused",
 		server->mounts                ? "private /tmp and /dev/shm"
 			: server->user.change ? "no private /tmp: mount namespaces are refused"
-					      : "no private /tmp: the server is not root");
+					      : "no private /tmp: the server is not root",
+		ckt_group_domain_has_network(server) ? "the host's network"
+			: server->own_network        ? "no network"
+						     : "no sockets of IP");
 }
 
 /* The kernel's file without a line's end, as a number; RLIM_INFINITY if there is none. */

@@ -10,18 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/user_namespace.h"
 
-enum { SHM_TRIES = 8, SOCKET_AREA = 2, HOME_AREA = 3 };
+enum { SOCKET_AREA = 2, HOME_AREA = 3 };
 
 /* ---- What stays */
 
@@ -161,61 +158,16 @@ static void find_home(
 	}
 }
 
-/*
- * Anybody may make names in the host's /dev/shm: what is neither ours nor the workers' user's gets
- * another name, so that nobody keeps sessions from starting.
- */
-static int put_aside(const char *path)
+void ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
+	const struct ckt_worker_user *user, bool in_group, const char *cache)
 {
-	char aside[160];
-	uint32_t number;
-	if (getrandom(&number, sizeof number, 0) != sizeof number)
-		return -EIO;
-	snprintf(aside, sizeof aside, "%s.foreign-%08x", path, number);
-	if (rename(path, aside) && errno != ENOENT)
-		return -errno;
-	ckt_warning("%s belonged to somebody else; it is %s now", path, aside);
-	return 0;
-}
-
-static int make_shm(void *data)
-{
-	const struct ckt_spawn_mounts *mounts = data;
-	for (int i = 0; i < SHM_TRIES; i++) {
-		struct stat status;
-		if (mkdir(mounts->shm, 0700) && errno != EEXIST)
-			return -errno;
-		if (lstat(mounts->shm, &status))
-			continue;
-		/* Its maker, root, may have died before it gave it away. */
-		bool ours = S_ISDIR(status.st_mode) && !(status.st_mode & 077) &&
-			(status.st_uid == mounts->uid || status.st_uid == geteuid());
-		if (ours)
-			return lchown(mounts->shm, mounts->uid, mounts->gid) ? -errno : 0;
-		int result = put_aside(mounts->shm);
-		if (result)
-			return result;
-	}
-	return -EEXIST;
-}
-
-static int remove_shm(void *data)
-{
-	const struct ckt_spawn_mounts *mounts = data;
-	return rmdir(mounts->shm) ? -errno : 0;
-}
-
-/* name: of the directory of /dev/shm, behind the user's id; NULL: none is needed. */
-static int init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server, const char *name,
-	const struct ckt_worker_user *user)
-{
-	*mounts = (struct ckt_spawn_mounts){
-		.wanted = server->mounts && user->change, .uid = user->uid, .gid = user->gid};
+	*mounts = (struct ckt_spawn_mounts){.wanted = server->mounts && user->change,
+		.own_shm = !in_group,
+		.cache = cache,
+		.uid = user->uid,
+		.gid = user->gid};
 	if (!mounts->wanted)
-		return 0;
-	if (name)
-		snprintf(mounts->shm, sizeof mounts->shm, CKT_SPAWN_SHM_PREFIX "%u-%s", mounts->uid,
-			name);
+		return;
 	find_areas(mounts, server->socket_path);
 	find_home(mounts, user, server->worker_path);
 	keep_directory_of(mounts, server->worker_path);
@@ -227,25 +179,7 @@ static int init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server
 			keep_list(mounts, value + 1);
 	}
 	keep_environment(mounts);
-	return name ? ckt_user_namespace_run(user->user_namespace, user->uid, make_shm, mounts) : 0;
-}
-
-int ckt_spawn_mounts_look(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_worker_user *user)
-{
-	return init(mounts, server, NULL, user);
-}
-
-int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_identity *owner, const struct ckt_worker_user *user, const char *cache)
-{
-	char name[CKT_IDENTITY_FILE_NAME];
-	ckt_identity_file_name(owner, name);
-	int result = init(mounts, server, name, user);
-	mounts->cache = cache;
-	if (mounts->wanted)
-		keep_list(mounts, cache);
-	return result;
+	keep_list(mounts, cache);
 }
 
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts)
@@ -255,6 +189,30 @@ void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts)
 }
 
 /* ---- The child's part */
+
+/* What the host unmounts goes in the new namespace as well; what is mounted there stays there. */
+static int leave_namespace(void)
+{
+	return unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ? -1 : 0;
+}
+
+/* size: as tmpfs(5) writes it. */
+static int mount_shm(const char *size, unsigned uid, unsigned gid)
+{
+	char options[128];
+	snprintf(options, sizeof options, "size=%s,nr_inodes=64k,mode=0700,uid=%u,gid=%u", size,
+		uid, gid);
+	return mount("cricket", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options);
+}
+
+int ckt_spawn_mounts_make_shm(const struct ckt_server *server, const struct ckt_worker_user *user)
+{
+	/* The ranks of NVIDIA's NCCL pass their data there if their GPUs cannot reach each other. */
+	return leave_namespace() ||
+			mount_shm(server->driver.soft ? "64m" : "12%", user->uid, user->gid)
+		? -1
+		: 0;
+}
 
 static void make_directories(const char *path)
 {
@@ -287,12 +245,11 @@ int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
 	char options[128];
 	if (!mounts->wanted)
 		return 0;
-	/* What the host unmounts goes here as well; what is mounted here stays here. */
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+	if (leave_namespace())
 		return -1;
 	for (unsigned i = 0; i < mounts->kept_count; i++)
 		fds[i] = open(mounts->kept[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*mounts->shm && mount(mounts->shm, "/dev/shm", NULL, MS_BIND, NULL))
+	if (mounts->own_shm && mount_shm("16m", mounts->uid, mounts->gid))
 		return -1;
 	/* For the temporary files of compilers and libraries: no more than a worker needs of memory. */
 	snprintf(options, sizeof options, "size=256m,nr_inodes=16k,mode=0700,uid=%u,gid=%u",
@@ -309,25 +266,19 @@ int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
 void ckt_spawn_mounts_probe(struct ckt_server *server)
 {
 	struct ckt_spawn_mounts mounts;
-	char name[32];
 	int status = -1;
 	/* Without a cage, too, an id that had another owner must find none of that owner's files. */
 	server->mounts =
 		server->user.change && (ckt_spawn_cage_is_on(server) || server->options.uid_range);
 	if (!server->mounts)
 		return;
-	/* No other name: another server's workers of the same id may be using their directory. */
-	snprintf(name, sizeof name, "probe-%d", getpid());
-	int result = init(&mounts, server, name, &server->user);
-	pid_t pid = result ? -1 : fork();
+	ckt_spawn_mounts_init(&mounts, server, &server->user, false, "");
+	pid_t pid = fork();
 	if (pid == 0)
 		_exit(ckt_user_namespace_enter(server->user.user_namespace, server->user.gid) ||
 			ckt_spawn_mounts_enter(&mounts));
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (!result)
-		ckt_user_namespace_run(
-			server->user.user_namespace, server->user.uid, remove_shm, &mounts);
 	ckt_spawn_mounts_fini(&mounts);
 	server->mounts = pid > 0 && status == 0;
 }

@@ -3,7 +3,7 @@
  * A mount namespace for each worker, if root started the server, or its workers have a user namespace
  * (user_namespace.h):
  *
- *	/dev/shm            the workers of one owner share one, /dev/shm/cricket-UID-OWNER of the host
+ *	/dev/shm            in memory, that of its group (group_domain.h): what the workers of one group share
  *	/tmp, /var/tmp      the worker's alone, in memory, gone with it
  *	that of the socket  empty, so that no worker connects to the server or to another worker:
  *	                    Landlock does not restrict that
@@ -17,18 +17,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct ckt_identity;
 struct ckt_server;
 struct ckt_worker_user;
-
-/* Followed by the number of the workers' user and by the owner. */
-#define CKT_SPAWN_SHM_PREFIX "/dev/shm/cricket-"
 
 enum { CKT_SPAWN_AREAS = 4, CKT_SPAWN_KEPT_MAX = 48 };
 
 struct ckt_spawn_mounts {
 	bool wanted;
-	char shm[128];
+	bool own_shm; /* it has no group */
 	/* /tmp, /var/tmp, the directory of the socket, and one that is closed to the worker's user */
 	char areas[CKT_SPAWN_AREAS][128];
 	bool shared[CKT_SPAWN_AREAS]; /* the whole area is needed, and stays the host's */
@@ -43,12 +39,17 @@ struct ckt_spawn_mounts {
  * workers start without where it does not.
  */
 void ckt_spawn_mounts_probe(struct ckt_server *server);
-/* Makes the owner's directory, for the worker's user; cache: another one, which stays visible.  0 or -errno; free the result with _fini in every case. */
-int ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_identity *owner, const struct ckt_worker_user *user, const char *cache);
-/* The same for a child that only looks at what a worker would have: without the directory. */
-int ckt_spawn_mounts_look(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
-	const struct ckt_worker_user *user);
+/*
+ * in_group: the process is born where its group's /dev/shm is, or enters it first.  cache: a directory that stays
+ * visible; empty: none.  Free the result with _fini.
+ */
+void ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
+	const struct ckt_worker_user *user, bool in_group, const char *cache);
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts);
+/*
+ * For the thread of a group, or a child in the workers' user namespace, and for good: a mount namespace with the
+ * /dev/shm of workers of this user.  0, or -1 and errno.
+ */
+int ckt_spawn_mounts_make_shm(const struct ckt_server *server, const struct ckt_worker_user *user);
 /* For the child, while it is root or has entered its user namespace.  0, or -1 and errno. */
 int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts);

@@ -88,11 +88,12 @@ static bool become_worker(const struct ckt_server *server)
 {
 	const struct ckt_worker_user *user = &server->user;
 	struct ckt_spawn_mounts mounts;
-	if (user->user_namespace &&
-		(ckt_user_namespace_enter(user->user_namespace, user->gid) ||
-			ckt_spawn_mounts_look(&mounts, server, user) ||
-			ckt_spawn_mounts_enter(&mounts)))
-		return false;
+	if (user->user_namespace) {
+		ckt_spawn_mounts_init(&mounts, server, user, false, "");
+		if (ckt_user_namespace_enter(user->user_namespace, user->gid) ||
+			ckt_spawn_mounts_enter(&mounts))
+			return false;
+	}
 	return ckt_spawn_become_user(user) == 0 &&
 		(!user->user_namespace || ckt_user_namespace_drop() == 0);
 }

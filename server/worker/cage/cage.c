@@ -20,30 +20,42 @@
 
 enum { STATUS_MAX = 8192 };
 
+struct profile {
+	bool soft, network;
+	const char *driver;
+};
+
+static const struct {
+	const char *name;
+	bool soft, network;
+} names[] = {
+	{"soft", true, false},
+	{"nvidia", false, false},
+	{"soft+network", true, true},
+	{"nvidia+network", false, true},
+};
+
 /* Splits PROFILE:PATH. */
-static bool read_cage(const char *text, bool *ret_soft, const char **ret_driver)
+static bool read_cage(const char *text, struct profile *ret_profile)
 {
-	const char *colon = strchr(text, ':');
-	size_t length = colon ? (size_t)(colon - text) : 0;
-	*ret_soft = length == 4 && memcmp(text, "soft", 4) == 0;
-	if (!*ret_soft && !(length == 6 && memcmp(text, "nvidia", 6) == 0))
-		return false;
-	*ret_driver = colon + 1;
-	return true;
+	size_t length = strcspn(text, ":");
+	for (size_t i = 0; text[length] && i < sizeof names / sizeof *names; i++)
+		if (strlen(names[i].name) == length && memcmp(text, names[i].name, length) == 0) {
+			*ret_profile = (struct profile){
+				names[i].soft, names[i].network, text + length + 1};
+			return true;
+		}
+	return false;
 }
 
-/*
- * TCP stays open to NVIDIA's driver: NCCL's ranks meet over TCP, on one host as well.  The soft
- * GPU's NCCL needs none.
- */
-static int enter_files(const char *driver, bool soft)
+static int enter_files(const struct profile *profile)
 {
 	struct ckt_landlock landlock;
-	int result = ckt_landlock_begin(&landlock, !soft);
+	int result = ckt_landlock_begin(&landlock, profile->network);
 	if (result)
 		return result;
 	ckt_debug("cage: Landlock version %d", landlock.abi);
-	result = ckt_cage_paths_allow(&landlock, driver, soft);
+	result = ckt_cage_paths_allow(&landlock, profile->driver, profile->soft, profile->network);
 	if (!result)
 		return ckt_landlock_enter(&landlock);
 	ckt_landlock_drop(&landlock);
@@ -73,10 +85,10 @@ static int pass_listener(int refused, int listener)
 	return result;
 }
 
-static int enter_calls(bool soft, int refused)
+static int enter_calls(bool network, int refused)
 {
 	int listener = -1;
-	int result = ckt_syscall_filter_enter(soft, refused >= 0 ? &listener : NULL);
+	int result = ckt_syscall_filter_enter(network, refused >= 0 ? &listener : NULL);
 	if (result == -EOPNOTSUPP)
 		ckt_debug("cage: no filter of system calls");
 	return result == -EOPNOTSUPP ? 0 : result ? result : pass_listener(refused, listener);
@@ -90,9 +102,9 @@ bool ckt_cage_is_off(void)
 
 const char *ckt_cage_driver(void)
 {
-	const char *text = getenv("CRICKET_CAGE"), *driver;
-	bool soft;
-	return text && read_cage(text, &soft, &driver) ? driver : NULL;
+	const char *text = getenv("CRICKET_CAGE");
+	struct profile profile;
+	return text && read_cage(text, &profile) ? profile.driver : NULL;
 }
 
 /* -1 where it is not known.  Without stdio, so that every worker's allocations are the same. */
@@ -114,21 +126,21 @@ static long own_filters = -1;
 
 static int enter(int refused, char *ret_message, size_t message_size)
 {
-	const char *text = getenv("CRICKET_CAGE"), *driver;
-	bool soft;
+	const char *text = getenv("CRICKET_CAGE");
+	struct profile profile;
 	if (!text || ckt_cage_is_off() || strcmp(text, "none") == 0)
 		return 0;
-	if (!read_cage(text, &soft, &driver)) {
+	if (!read_cage(text, &profile)) {
 		snprintf(ret_message, message_size, "CRICKET_CAGE: '%s' is no cage", text);
 		return -EINVAL;
 	}
 	const char *step = "Landlock";
-	int result = enter_files(driver, soft);
+	int result = enter_files(&profile);
 	/* Last, because it does not allow the others. */
 	if (!result) {
 		step = "seccomp";
 		long before = filters_of("self");
-		result = enter_calls(soft, refused);
+		result = enter_calls(profile.network, refused);
 		own_filters = filters_of("self");
 		if (own_filters <= before)
 			own_filters = -1;

@@ -4,6 +4,7 @@
  * begun (server/daemon/session/spawn_cage.h), and says in CRICKET_CAGE what is left to do:
  *
  *	CRICKET_CAGE=soft:PATH      or nvidia:PATH, with the driver's file
+ *	CRICKET_CAGE=soft+network:PATH   or nvidia+network:PATH: the network stays open
  *
  *	CRICKET_CAGE=none           nothing
  *	CRICKET_CAGE=off            nothing, and a debugger of the same user may attach

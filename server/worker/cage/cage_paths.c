@@ -20,8 +20,11 @@ enum {
 	RUN = CKT_LANDLOCK_READ | CKT_LANDLOCK_EXECUTE,
 };
 
-/* COMPILER: not a worker, but the process that compiles for workers. */
-enum whose { ALL, NVIDIA, COMPILER };
+/*
+ * NETWORK: with NVIDIA's driver and where workers may use the network, for NCCL.  COMPILER: not a worker, but
+ * the process that compiles for workers.
+ */
+enum whose { ALL, NVIDIA, NETWORK, COMPILER };
 
 /* Patterns of glob(3). */
 static const struct row {
@@ -42,11 +45,11 @@ static const struct row {
 	{"/etc/nsswitch.conf", READ, ALL},
 	{"/etc/localtime", READ, ALL},
 	{"/etc/timezone", READ, ALL},
-	{"/etc/hosts", READ, NVIDIA},
-	{"/etc/host.conf", READ, NVIDIA},
-	{"/etc/resolv.conf", READ, NVIDIA},
+	{"/etc/hosts", READ, NETWORK},
+	{"/etc/host.conf", READ, NETWORK},
+	{"/etc/resolv.conf", READ, NETWORK},
 	{"/etc/nccl.conf", READ, NVIDIA},
-	{"/etc/libibverbs.d", READ, NVIDIA},
+	{"/etc/libibverbs.d", READ, NETWORK},
 	/* profiles of applications */
 	{"/etc/nvidia", READ, NVIDIA},
 	/*
@@ -63,7 +66,7 @@ static const struct row {
 	{"/dev/urandom", READ, ALL},
 	{"/dev/nvidia*", DEVICE, NVIDIA},
 	/* DMA between GPUs and network cards, for NCCL */
-	{"/dev/infiniband", DEVICE, NVIDIA},
+	{"/dev/infiniband", DEVICE, NETWORK},
 	{"/dev/gdrdrv", DEVICE, NVIDIA},
 	/* the driver in Windows' subsystem for Linux */
 	{"/dev/dxg", DEVICE, NVIDIA},
@@ -142,12 +145,13 @@ static int allow_row(struct ckt_landlock *landlock, const struct row *row)
 				       : ckt_landlock_allow(landlock, row->path, row->rights);
 }
 
-static int allow_rows(struct ckt_landlock *landlock, bool soft)
+static int allow_rows(struct ckt_landlock *landlock, bool soft, bool network)
 {
 	int result = 0;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows && !result; i++) {
 		const struct row *row = &rows[i];
-		if (row->whose == ALL || (row->whose == NVIDIA && !soft))
+		if (row->whose == ALL || (row->whose == NVIDIA && !soft) ||
+			(row->whose == NETWORK && !soft && network))
 			result = allow_row(landlock, row);
 	}
 	return result;
@@ -276,9 +280,9 @@ static int allow_loader(struct ckt_landlock *landlock)
 	return result;
 }
 
-int ckt_cage_paths_allow(struct ckt_landlock *landlock, const char *driver, bool soft)
+int ckt_cage_paths_allow(struct ckt_landlock *landlock, const char *driver, bool soft, bool network)
 {
-	int result = allow_rows(landlock, soft);
+	int result = allow_rows(landlock, soft, network);
 	if (!result && !soft)
 		result = allow_thread_names(landlock);
 	if (!result)

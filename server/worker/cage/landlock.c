@@ -29,8 +29,8 @@ enum {
 enum { ALL_1 = (1 << 13) - 1 };
 enum { BIND_TCP = 1, CONNECT_TCP = 2 }; /* 4 */
 /*
- * 6.  Its sibling, the scope of abstract sockets, is not used: ranks of NCCL find each other by
- * abstract sockets.
+ * 6.  Its sibling, the scope of abstract sockets, is the group's, whose workers meet at such sockets
+ * (server/daemon/session/group_domain.c).
  */
 enum { SCOPE_SIGNAL = 2 };
 enum { VERSION_FLAG = 1, RULE_PATH_BENEATH = 1 };

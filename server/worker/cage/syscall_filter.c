@@ -17,7 +17,7 @@
 #define REFUSED SCMP_ACT_ERRNO(EPERM)
 
 struct profile {
-	bool soft;
+	bool network;
 	bool inner;       /* of a compilation */
 	uint32_t refused; /* the action for a refused call: REFUSED, or whoever listens says so */
 };
@@ -82,16 +82,16 @@ static int allow_own_limits(scmp_filter_ctx filter)
 }
 
 /* NVIDIA's NCCL finds network interfaces (netlink), and its ranks meet over TCP. */
-static int allow_sockets(scmp_filter_ctx filter, bool soft)
+static int allow_sockets(scmp_filter_ctx filter, bool network)
 {
 	static const int kinds[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 	int result = allow_first(filter, SCMP_SYS(socketpair), AF_UNIX);
-	for (size_t i = 0; i < (soft ? 1 : sizeof kinds / sizeof *kinds) && !result; i++)
+	for (size_t i = 0; i < (network ? sizeof kinds / sizeof *kinds : 1) && !result; i++)
 		result = allow_first(filter, SCMP_SYS(socket), (uint64_t)kinds[i]);
 	return result;
 }
 
-static int restrict_arguments(scmp_filter_ctx filter, bool soft)
+static int restrict_arguments(scmp_filter_ctx filter, bool network)
 {
 	int result = allow_clone(filter, CLONE_THREAD);
 	if (!result)
@@ -99,7 +99,7 @@ static int restrict_arguments(scmp_filter_ctx filter, bool soft)
 	/* As with limits. */
 	if (!result)
 		result = allow_first(filter, SCMP_SYS(sched_setaffinity), 0);
-	return result ? result : allow_sockets(filter, soft);
+	return result ? result : allow_sockets(filter, network);
 }
 
 /*
@@ -118,7 +118,7 @@ static int add_rules(scmp_filter_ctx filter, const struct profile *profile)
 	/* The other filter has it. */
 	if (!result)
 		result = allow_names(filter, "clone3");
-	return result ? result : restrict_arguments(filter, profile->soft);
+	return result ? result : restrict_arguments(filter, profile->network);
 }
 
 static int set_attributes(scmp_filter_ctx filter, bool log)
@@ -163,9 +163,9 @@ static int load_profile(const struct profile *profile, int *ret_listener)
 	return load(profile->refused, true, profile, add_rules, ret_listener);
 }
 
-int ckt_syscall_filter_enter(bool soft, int *ret_listener)
+int ckt_syscall_filter_enter(bool network, int *ret_listener)
 {
-	struct profile profile = {.soft = soft, .refused = SCMP_ACT_NOTIFY};
+	struct profile profile = {.network = network, .refused = SCMP_ACT_NOTIFY};
 	if (ret_listener)
 		*ret_listener = -1;
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
@@ -200,7 +200,7 @@ static int add_compiler_rules(scmp_filter_ctx filter, const struct profile *prof
 
 int ckt_syscall_filter_enter_compiler(bool inner)
 {
-	const struct profile profile = {.soft = true, .inner = inner, .refused = REFUSED};
+	const struct profile profile = {.inner = inner, .refused = REFUSED};
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
 		return -EOPNOTSUPP;
 	/* The inner one has the outer one's. */

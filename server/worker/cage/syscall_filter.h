@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /*
- * Only the calls of the table (syscall_table.h); soft: no sockets but those of this host.  In force
+ * Only the calls of the table (syscall_table.h); network: sockets of IP and netlink as well as those of this host.  In force
  * for good.  Precondition: one thread, no_new_privs.
  *
  * ret_listener, unless NULL: the caller's descriptor, which is told of each refused call and says
@@ -16,7 +16,7 @@
  *
  * 0; -EOPNOTSUPP where the kernel has no filters or a container refuses them; or -errno.
  */
-int ckt_syscall_filter_enter(bool soft, int *ret_listener);
+int ckt_syscall_filter_enter(bool network, int *ret_listener);
 /*
  * For a process that compiles for workers, and inner for each compilation inside of it.  As above;
  * nobody listens.

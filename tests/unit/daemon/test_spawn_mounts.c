@@ -16,14 +16,11 @@
 
 enum { WORKERS = 4246 };
 
-static const struct ckt_identity alice = {.kind = CKT_IDENTITY_USER, .uid = 4247},
-				 bob = {.kind = CKT_IDENTITY_USER, .uid = 4248};
-
-static int run(const struct ckt_identity *owner, int (*child)(void))
+static int run(int (*child)(void))
 {
 	struct ckt_spawn_mounts mounts;
 	int status = -1;
-	MUST(ckt_spawn_mounts_init(&mounts, &server, owner, &server.user, ""), 0);
+	ckt_spawn_mounts_init(&mounts, &server, &server.user, false, "");
 	pid_t pid = fork();
 	if (pid == 0)
 		_exit(ckt_spawn_mounts_enter(&mounts)                 ? 90
@@ -45,27 +42,23 @@ static bool makes(const char *path)
 static int leave(void)
 {
 	return makes("/tmp/ckt-private") && makes("/var/tmp/ckt-private") &&
-			makes("/dev/shm/ckt-shared")
+			makes("/dev/shm/ckt-private")
 		? 0
 		: 1;
 }
 
-/* Another worker of the same owner. */
+/* Another process that is in no group. */
 static int find(void)
 {
-	if (access("/tmp/ckt-private", F_OK) == 0 || access("/var/tmp/ckt-private", F_OK) == 0)
+	if (access("/tmp/ckt-private", F_OK) == 0 || access("/var/tmp/ckt-private", F_OK) == 0 ||
+		access("/dev/shm/ckt-private", F_OK) == 0)
 		return 1;
 	if (access(server.worker_path, R_OK))
 		return 2;
 	/* Nothing else of the host's /tmp is there. */
 	if (access(path_in("beside"), F_OK) == 0)
 		return 3;
-	return access("/dev/shm/ckt-shared", F_OK) ? 4 : 0;
-}
-
-static int find_none(void)
-{
-	return access("/dev/shm/ckt-shared", F_OK) ? 0 : 1;
+	return 0;
 }
 
 /* More than the private /tmp holds. */
@@ -115,9 +108,6 @@ static bool begin(const char *test)
 
 static void end(void)
 {
-	char command[128];
-	snprintf(command, sizeof command, "rm -rf /dev/shm/cricket-%d-*", WORKERS);
-	IS(system(command), 0);
 	unlink(server.worker_path);
 	rmdir(path_in("bin"));
 	unlink(path_in("beside"));
@@ -129,34 +119,12 @@ static void end(void)
 static void test_private(void)
 {
 	if (begin("private")) {
-		IS(run(&alice, leave), 0);
-		IS(run(&alice, find), 0);
-		IS(run(&bob, find_none), 0);
-		IS(run(&alice, fill), 0);
-		IS(run(&alice, mount_more), 0);
+		IS(run(leave), 0);
+		IS(run(find), 0);
+		IS(run(fill), 0);
+		IS(run(mount_more), 0);
 		NO(access("/tmp/ckt-private", F_OK) == 0);
-		NO(access("/dev/shm/ckt-shared", F_OK) == 0);
-	}
-	end();
-}
-
-/* Who made the directory of an owner before, loses the name, and the session starts. */
-static void test_foreign(void)
-{
-	if (begin("foreign")) {
-		const char *name = "/dev/shm/cricket-4246-4247";
-		struct stat status;
-		IS(mkdir(name, 0777), 0);
-		IS(chmod(name, 0777), 0);
-		IS(run(&alice, leave), 0);
-		IS(stat(name, &status), 0);
-		IS(status.st_uid, WORKERS);
-		IS(status.st_mode & 07777, 0700);
-		IS(rename(name, "/dev/shm/cricket-4246-kept"), 0);
-		IS(symlink("/etc", name), 0);
-		IS(run(&alice, leave), 0);
-		IS(lstat(name, &status), 0);
-		YES(S_ISDIR(status.st_mode));
+		NO(access("/dev/shm/ckt-private", F_OK) == 0);
 	}
 	end();
 }
@@ -173,10 +141,10 @@ static void test_socket(void)
 			"/run/ckt-4246/soft/libcuda.so.1");
 		write_file(server.socket_path, "x", 0666);
 		write_file(server.driver.path, "x", 0644);
-		IS(run(&alice, find_socket), 0);
+		IS(run(find_socket), 0);
 		/* A directory of the root's own stays. */
 		snprintf(server.socket_path, sizeof server.socket_path, "/run/ckt-socket");
-		IS(run(&alice, find_socket), 0);
+		IS(run(find_socket), 0);
 		snprintf(command, sizeof command, "rm -rf /run/ckt-4246");
 		IS(system(command), 0);
 		server.socket_path[0] = server.driver.path[0] = 0;
@@ -202,29 +170,26 @@ static void test_kept(void)
 	snprintf(server.driver.path, sizeof server.driver.path, "/usr/lib/libcuda.so.1");
 	server.user.uid = geteuid();
 	server.user.gid = getegid();
-	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user, ""), 0);
+	ckt_spawn_mounts_init(&mounts, &server, &server.user, true, "");
 	for (unsigned i = 0; i < mounts.kept_count; i++)
 		found |= strcmp(mounts.kept[i], "/tmp/ckt-counters") == 0;
 	YES(found);
 	NO(mounts.shared[0] || mounts.shared[1]);
-	rmdir(mounts.shm);
 	ckt_spawn_mounts_fini(&mounts);
 	setenv("GCOV_PREFIX", "/tmp/", 1);
-	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user, ""), 0);
+	ckt_spawn_mounts_init(&mounts, &server, &server.user, true, "");
 	YES(mounts.shared[0]);
 	NO(mounts.shared[1]);
-	rmdir(mounts.shm);
 	ckt_spawn_mounts_fini(&mounts);
 	if (!*counters || setenv("GCOV_PREFIX", counters, 1))
 		unsetenv("GCOV_PREFIX");
 	if (!*options || setenv("UBSAN_OPTIONS", options, 1))
 		unsetenv("UBSAN_OPTIONS");
 	server.mounts = false;
-	IS(ckt_spawn_mounts_init(&mounts, &server, &bob, &server.user, ""), 0);
+	ckt_spawn_mounts_init(&mounts, &server, &server.user, true, "");
 	NO(mounts.wanted);
 	IS(ckt_spawn_mounts_enter(&mounts), 0);
 	end();
 }
 
-UNIT_SUITE(spawn_mounts, {"private", test_private}, {"foreign", test_foreign},
-	{"socket", test_socket}, {"kept", test_kept})
+UNIT_SUITE(spawn_mounts, {"private", test_private}, {"socket", test_socket}, {"kept", test_kept})

@@ -27,10 +27,12 @@
 static pid_t victim;
 static volatile long secret = 42;
 
+static const char *profile = "soft:/usr/lib/libcuda.so.1";
+
 static int enter(void)
 {
 	char message[256];
-	setenv("CRICKET_CAGE", "soft:/usr/lib/libcuda.so.1", 1);
+	setenv("CRICKET_CAGE", profile, 1);
 	return ckt_cage_enter(-1, message, sizeof message);
 }
 
@@ -183,10 +185,16 @@ static void test_escapes(void)
 	IS(cage_child_of_nobody(knows_peers), 0);
 	IS(cage_child_of_nobody(writes_cache), 0);
 	IS(cage_child_of_nobody(remove_caches), 0);
-	if (abi >= 4)
-		IS(cage_child_of_nobody(use_network), 0);
-	else
-		puts("skipped: the kernel's Landlock does not know TCP");
+	static const struct {
+		const char *profile;
+		int used;
+	} networks[] = {{"soft:/usr/lib/libcuda.so.1", 0}, {"nvidia:/usr/lib/libcuda.so.1", 0},
+		{"soft+network:/usr/lib/libcuda.so.1", 1},
+		{"nvidia+network:/usr/lib/libcuda.so.1", 1}};
+	for (unsigned i = COUNT(networks); i-- > 0;) {
+		profile = networks[i].profile;
+		IS(cage_child_of_nobody(use_network), networks[i].used);
+	}
 	if (abi >= 6)
 		IS(with_victim(send_signal), 0);
 	else
@@ -212,7 +220,8 @@ static int without(void)
 
 static int malformed(void)
 {
-	static const char *const texts[] = {"", "soft", "hard:/x", "nvidi:/x", ":/x", "softer:/x"};
+	static const char *const texts[] = {"", "soft", "hard:/x", "nvidi:/x", ":/x", "softer:/x",
+		"soft+:/x", "+network:/x", "nvidia+networks:/x"};
 	for (unsigned i = 0; i < COUNT(texts); i++) {
 		char message[256] = "";
 		setenv("CRICKET_CAGE", texts[i], 1);

@@ -17,7 +17,7 @@
 
 /* Below /var, which no row of the tables names. */
 static char place[64] = "/var/tmp/ckt-cage-XXXXXX";
-static bool soft;
+static bool soft, network;
 
 static bool opens(const char *name, int flags)
 {
@@ -40,7 +40,8 @@ static int enter(void)
 	setenv(soft ? "XDG_CACHE_HOME" : "CUDA_CACHE_PATH", list, 1);
 	snprintf(list, sizeof list, "verbosity=1:log_path=%s/reports/report:x=y", place);
 	setenv("UBSAN_OPTIONS", list, 1);
-	if (ckt_landlock_begin(&landlock, true) || ckt_cage_paths_allow(&landlock, driver, soft) ||
+	if (ckt_landlock_begin(&landlock, true) ||
+		ckt_cage_paths_allow(&landlock, driver, soft, network) ||
 		ckt_landlock_enter(&landlock))
 		return 90;
 	return 0;
@@ -116,6 +117,14 @@ static int names_threads(void)
 	return opens(path, O_WRONLY) || opens("/proc/self/oom_score_adj", O_WRONLY) ? 2 : 0;
 }
 
+/* Names of hosts, for NCCL. */
+static int names_hosts(void)
+{
+	if (enter())
+		return 90;
+	return opens("/etc/hosts", O_RDONLY) == (network && !soft) ? 0 : 1;
+}
+
 /* Another process of the server's compiles. */
 static int executes_compiler(void)
 {
@@ -167,6 +176,11 @@ static void test_paths(void)
 		soft = i;
 		IS(cage_child(allowed), 0);
 		IS(cage_child(denied), 0);
+		for (int k = 0; k < 2; k++) {
+			network = k;
+			if (access("/etc/hosts", R_OK) == 0)
+				IS(cage_child(names_hosts), 0);
+		}
 	}
 	if (access("/usr/bin/cc", X_OK) == 0) {
 		soft = true;

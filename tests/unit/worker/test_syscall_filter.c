@@ -27,20 +27,20 @@
 #include "rpc/net.h"
 #include "tests/unit/suite.h"
 
-static bool soft;
+static bool network;
 static long number;
 
 /* As root, so that only the filter can refuse. */
 static int one_call(void)
 {
-	if (ckt_syscall_filter_enter(soft, NULL))
+	if (ckt_syscall_filter_enter(network, NULL))
 		return 90;
 	return syscall(number, -1, 0, 0, 0, 0, 0) == -1 && errno == EPERM ? 0 : 1;
 }
 
 static int clones(void)
 {
-	if (ckt_syscall_filter_enter(soft, NULL))
+	if (ckt_syscall_filter_enter(network, NULL))
 		return 90;
 	/* glibc then uses clone, whose flags a filter can see. */
 	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS)
@@ -52,7 +52,7 @@ static int clones(void)
 
 static int forks(void)
 {
-	if (ckt_syscall_filter_enter(soft, NULL))
+	if (ckt_syscall_filter_enter(network, NULL))
 		return 90;
 	pid_t pid = fork();
 	if (pid == 0)
@@ -73,7 +73,7 @@ static int works(void)
 	void *result = NULL;
 	int pair[2];
 	pid_t pid;
-	if (ckt_syscall_filter_enter(soft, NULL))
+	if (ckt_syscall_filter_enter(network, NULL))
 		return 90;
 	if (pthread_create(&thread, NULL, nothing, pair) || pthread_join(thread, &result) ||
 		result != pair)
@@ -96,7 +96,7 @@ static int limits(void)
 	struct rlimit limit;
 	cpu_set_t set;
 	pid_t other = getppid();
-	if (ckt_syscall_filter_enter(soft, NULL))
+	if (ckt_syscall_filter_enter(network, NULL))
 		return 90;
 	if (getrlimit(RLIMIT_NOFILE, &limit) || setrlimit(RLIMIT_NOFILE, &limit) ||
 		sched_getaffinity(0, sizeof set, &set) || sched_setaffinity(0, sizeof set, &set))
@@ -108,13 +108,13 @@ static int limits(void)
 
 static int networks(void)
 {
-	if (ckt_syscall_filter_enter(soft, NULL))
+	if (ckt_syscall_filter_enter(network, NULL))
 		return 90;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (soft ? fd >= 0 || errno != EPERM : fd < 0)
+	if (!network ? fd >= 0 || errno != EPERM : fd < 0)
 		return 1;
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (soft ? fd >= 0 || errno != EPERM : fd < 0)
+	if (!network ? fd >= 0 || errno != EPERM : fd < 0)
 		return 2;
 	/* Those that nobody needs, with either driver. */
 	return socket(AF_ALG, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) < 0 && errno == EPERM ? 0 : 3;
@@ -166,7 +166,7 @@ static int listened(void)
 	if (pid == 0)
 		_exit(answer(pair[0]));
 	close(pair[0]);
-	if (ckt_syscall_filter_enter(soft, &listener) || listener < 0)
+	if (ckt_syscall_filter_enter(network, &listener) || listener < 0)
 		return 90;
 	ckt_net_fd_put(&message, &room, listener);
 	if (sendmsg(pair[1], &message, 0) != 1 || close(listener))
@@ -202,7 +202,7 @@ static void test_listener(void)
 	}
 	number = SYS_ptrace;
 	for (int i = 0; i < 2; i++) {
-		soft = i;
+		network = i;
 		IS(cage_child(listened), 0);
 	}
 	IS(cage_child(listened_twice), 0);
@@ -221,7 +221,7 @@ static void test_profiles(void)
 	}
 	IS(status, 0);
 	for (int i = 0; i < 2; i++) {
-		soft = i;
+		network = i;
 		for (unsigned k = 0; k < COUNT(denied); k++) {
 			number = denied[k];
 			IS(cage_child(one_call), 0);
