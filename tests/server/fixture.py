@@ -27,7 +27,8 @@ def alive(pid):
     try:
         with open("/proc/%d/stat" % pid) as f:
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    # It may go between the two calls.
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
