@@ -4,6 +4,8 @@
  *
  *	share_client give FILE		exports 4096 bytes of 7 to FILE, and lives until stdin ends
  *	share_client take FILE		prints the result of cuIpcOpenMemHandle_v2, and the first byte
+ *	share_client join FILE RANK	prints the result of ncclCommInitRank for a rank of two; rank 0 writes
+ *					the unique id to FILE first
  *
  * test_shared.py says who may take.
  */
@@ -19,30 +21,42 @@
 #define TEXT_OF(name) #name
 #define CALL(name, ...) (((__typeof__(&name))function(TEXT_OF(name)))(__VA_ARGS__))
 
-#define MUST(call)                                               \
-	do {                                                     \
-		CUresult result_ = (call);                       \
-		if (result_) {                                   \
-			printf("%s: %d\n", #call, (int)result_); \
-			exit(2);                                 \
-		}                                                \
+#define MUST(call)                                          \
+	do {                                                \
+		int result_ = (int)(call);                  \
+		if (result_) {                              \
+			printf("%s: %d\n", #call, result_); \
+			exit(2);                            \
+		}                                           \
 	} while (0)
 
 enum { BYTES = 4096 };
+
+static void write_to(const char *path, const void *data, size_t size)
+{
+	char part[4096];
+	snprintf(part, sizeof part, "%.4000s.part", path);
+	FILE *file = fopen(part, "w");
+	if (!file || fwrite(data, size, 1, file) != 1 || fclose(file) || rename(part, path))
+		exit(2);
+}
+
+static void read_from(const char *path, void *data, size_t size)
+{
+	FILE *file = fopen(path, "r");
+	if (!file || fread(data, size, 1, file) != 1)
+		exit(2);
+	fclose(file);
+}
 
 static void give(const char *path)
 {
 	CUdeviceptr memory;
 	CUipcMemHandle handle;
-	char part[4096];
 	MUST(CALL(cuMemAlloc, &memory, BYTES));
 	MUST(CALL(cuMemsetD8, memory, 7, BYTES));
 	MUST(CALL(cuIpcGetMemHandle, &handle, memory));
-	snprintf(part, sizeof part, "%.4000s.part", path);
-	FILE *file = fopen(part, "w");
-	if (!file || fwrite(&handle, sizeof handle, 1, file) != 1 || fclose(file) ||
-		rename(part, path))
-		exit(2);
+	write_to(path, &handle, sizeof handle);
 	while (getchar() != EOF)
 		continue;
 }
@@ -52,10 +66,7 @@ static void take(const char *path)
 	CUdeviceptr memory;
 	CUipcMemHandle handle;
 	unsigned char byte = 0;
-	FILE *file = fopen(path, "r");
-	if (!file || fread(&handle, sizeof handle, 1, file) != 1)
-		exit(2);
-	fclose(file);
+	read_from(path, &handle, sizeof handle);
 	CUresult result =
 		CALL(cuIpcOpenMemHandle, &memory, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 	if (!result)
@@ -63,12 +74,35 @@ static void take(const char *path)
 	printf("%d %d\n", (int)result, byte);
 }
 
+/* As nccl.h has it, which a build may lack. */
+struct unique_id {
+	char internal[128];
+};
+
+static void join(const char *path, int rank)
+{
+	struct unique_id id;
+	void *comm = NULL;
+	library = dlopen("libnccl.so.2", RTLD_NOW);
+	if (!library)
+		exit(2);
+	int (*make)(struct unique_id *) = function("ncclGetUniqueId");
+	int (*init)(void **, int, struct unique_id, int) = function("ncclCommInitRank");
+	if (rank == 0) {
+		MUST(make(&id));
+		write_to(path, &id, sizeof id);
+	} else {
+		read_from(path, &id, sizeof id);
+	}
+	printf("%d\n", init(&comm, 2, id, rank));
+}
+
 int main(int argc, char **argv)
 {
 	CUcontext context;
 	CUdevice device;
 	library = dlopen("libcuda.so.1", RTLD_NOW);
-	if (argc != 3 || !library)
+	if (argc < 3 || !library)
 		return 2;
 	MUST(CALL(cuInit, 0));
 	MUST(CALL(cuDeviceGet, &device, 0));
@@ -76,6 +110,8 @@ int main(int argc, char **argv)
 	MUST(CALL(cuCtxSetCurrent, context));
 	if (strcmp(argv[1], "give") == 0)
 		give(argv[2]);
+	else if (strcmp(argv[1], "join") == 0 && argc == 4)
+		join(argv[2], atoi(argv[3]));
 	else
 		take(argv[2]);
 	return 0;

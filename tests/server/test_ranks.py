@@ -12,6 +12,9 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from whole import PROGRAM, Whole, runner  # noqa: E402
 
+# The soft GPU's NCCL of several servers needs it.
+NETWORK = ("--worker-network", "on")
+
 
 class Ranks(Whole):
     def ranks(self, server, job="train", other=None):
@@ -96,7 +99,7 @@ class Ranks(Whole):
 
     def test_missing(self):
         """A rank is at a server that is not named: nothing ends, for it could not be restored."""
-        server, other = self.server("s"), self.server("o")
+        server, other = self.server("s", *NETWORK), self.server("o", *NETWORK)
         program, sessions = self.ranks(server, other=other)
         self.assertEqual(len(sessions), 1)
         path = os.path.join(self.dir, "part")
@@ -127,7 +130,7 @@ class Ranks(Whole):
 
     def test_again(self):
         """Stopped and restored where they were, their GPUs exchanged, and once more: each time of new ids."""
-        server, other = self.server("s"), self.server("o")
+        server, other = self.server("s", *NETWORK), self.server("o", *NETWORK)
         program, sessions = self.ranks(server)
         gpus = {s["session"]: s["gpu"] for s in runner.sessions_of(self.tree, server)}
         places = [[server], [other, server], [server]]
@@ -152,7 +155,7 @@ class Ranks(Whole):
             self.wait(lambda: all(s["state"] == "running" for one in before for s in runner.sessions_of(self.tree, one)))
         self.finish(program)
 
-    def what_it_shares(self, pid):
+    def what_it_has(self, pid):
         """Its user, and the device and inode of what is its /dev/shm."""
         with open("/proc/%d/status" % pid, encoding="ascii") as file:
             (uid,) = [line.split()[1:] for line in file if line.startswith("Uid:")]
@@ -160,15 +163,23 @@ class Ranks(Whole):
         return tuple(uid), (there.st_dev, there.st_ino)
 
     def test_shared(self):
-        """The workers of a job are one user's and see one /dev/shm, as NCCL needs: those of both servers of a host, too."""
-        server, other = self.server("s"), self.server("o")
-        program, _ = self.ranks(server, other=other)
-        pids = server.workers() + other.workers()
+        """The workers of a job at one server are one user's and see one /dev/shm, as NCCL needs."""
+        server = self.server("s")
+        program, _ = self.ranks(server)
+        pids = server.workers()
         self.assertEqual(len(pids), 2)
-        shares = {self.what_it_shares(pid) for pid in pids}
-        self.assertEqual(len(shares), 1, shares)
-        ((uids, _),) = shares
-        self.assertEqual(len(set(uids)), 1, "the real, effective and saved user are one")
+        (has,) = {self.what_it_has(pid) for pid in pids}
+        self.assertEqual(len(set(has[0])), 1, "the real, effective and saved user are one")
+        self.finish(program)
+
+    def test_two_servers(self):
+        """Of another server of the host they are another group: NCCL sees a /dev/shm of another device, and takes the network."""
+        server, other = self.server("s", *NETWORK), self.server("o", *NETWORK)
+        program, _ = self.ranks(server, other=other)
+        (one,), (two,) = server.workers(), other.workers()
+        here, there = self.what_it_has(one), self.what_it_has(two)
+        self.assertEqual(here[0], there[0])
+        self.assertNotEqual(here[1][0], there[1][0])
         self.finish(program)
 
 

@@ -13,6 +13,7 @@ from whole import Whole, runner  # noqa: E402
 
 CLIENT = os.environ["CKT_TEST_SHARE_CLIENT"]
 INVALID_VALUE = 1
+NCCL_REMOTE_ERROR = 6
 
 
 def abstract_sockets(pid):
@@ -125,37 +126,42 @@ class Shared(Whole):
         self.assertEqual(abstract_sockets(worker), [])
 
 
-class Leftovers(Whole):
-    def test_killed_worker_leaves_nothing(self):
-        """The pages of its events, which others could open by name, go with the session."""
-        def pages(worker=None):
-            """Inodes of those that are there; of a worker: that it holds a lock on."""
-            if worker is None:
-                return {os.lstat(os.path.join(path, name)).st_ino for path, _, names in os.walk("/dev/shm") for name in names}
-            with open("/proc/locks", encoding="utf-8") as f:
-                locks = [line.split() for line in f]
-            return {int(words[5].split(":")[2]) for words in locks if words[1] == "FLOCK" and int(words[4]) == worker}
+    def join(self, server, owner, path, rank):
+        return subprocess.Popen(**self.command(server, owner, "join", path, str(rank)), stdout=subprocess.PIPE, text=True)
 
-        first = self.server("owner")
-        program, _ = self.start(first)
-        (worker,) = first.workers()
-        mine = pages(worker) & pages()
-        self.assertTrue(mine, "the program shares events")
-        os.kill(worker, signal.SIGKILL)
-        self.wait(lambda: not mine & pages())
-        program.process.kill()
-        # A server that is killed together with its worker: the next one removes what they left.
-        server = self.server("second")
-        second, _ = self.start(server, name="q")
+    def test_communicators(self):
+        """The same unique id: a communicator for one owner's programs, NCCL's error for another's, by name."""
+        server = self.owned()
+        path = os.path.join(self.dir, "id")
+        first = self.join(server, "alice", path, 0)
+        self.wait(lambda: os.path.exists(path))
+        self.assertEqual(self.join(server, "bob", path, 1).communicate(timeout=60)[0], "%d\n" % NCCL_REMOTE_ERROR)
+        (refusal,) = self.refusals()
+        self.assertEqual(refusal["owner"], "token:bob")
+        self.assertRegex(refusal["reason"], r"session [0-9a-f]{12} belongs to token:alice: sessions of different owners share nothing")
+        # The root listens at no name, and was not told of the stranger.
+        for worker in server.workers():
+            self.assertEqual(abstract_sockets(worker), [])
+        second = self.join(server, "alice", path, 1)
+        self.assertEqual([program.communicate(timeout=60)[0] for program in (first, second)], ["0\n", "0\n"])
+
+
+class Leftovers(Whole):
+    def test_no_files(self):
+        """A worker that shares events has no names for them, so that none are left where it is killed."""
+        def names():
+            return {os.path.join(path, name) for path, _, found in os.walk("/dev/shm") for name in found}
+
+        before = names()
+        server = self.server("owner")
+        program, _ = self.start(server)
         (worker,) = server.workers()
-        mine = pages(worker) & pages()
-        self.assertTrue(mine)
-        server.kill()
+        pages = [fd for fd in os.listdir("/proc/%d/fd" % worker) if "cricket-shared-event" in os.readlink("/proc/%d/fd/%s" % (worker, fd))]
+        self.assertTrue(pages, "the program shares events")
+        self.assertEqual(names() - before, set())
+        self.assertEqual(os.listdir("/proc/%d/root/dev/shm" % worker), [])
         os.kill(worker, signal.SIGKILL)
-        self.assertTrue(mine & pages())
-        self.server("third")
-        self.wait(lambda: not mine & pages())
-        second.process.kill()
+        program.process.kill()
 
 
 if __name__ == "__main__":

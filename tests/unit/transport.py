@@ -73,6 +73,7 @@ server/daemon/systemd_notify.c sendto systemd's notification socket
 server/worker/ipc/ipc_talk.c recv,recvmsg,send,sendmsg sequenced packets between two workers: no records
 server/worker/session/group.c getsockopt,recvmsg,sendmsg,setsockopt the group channel, a socketpair of sequenced packets with the server
 server/worker/libs/nccl/nccl.c read files
+server/worker/libs/nccl/nccl_meeting.c recv,send,sendmsg,setsockopt a byte to who visits, and a descriptor for the library, over a socketpair
 server/worker/libs/nccl/nccl_rendezvous.c recv,send one packet between two workers
 server/worker/main.c poll sleeping
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process

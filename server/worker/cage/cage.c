@@ -107,6 +107,13 @@ const char *ckt_cage_driver(void)
 	return text && read_cage(text, &profile) ? profile.driver : NULL;
 }
 
+bool ckt_cage_has_network(void)
+{
+	const char *text = getenv("CRICKET_CAGE");
+	struct profile profile;
+	return !text || !read_cage(text, &profile) || profile.network;
+}
+
 /* -1 where it is not known.  Without stdio, so that every worker's allocations are the same. */
 static long filters_of(const char *process)
 {

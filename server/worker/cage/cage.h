@@ -21,6 +21,9 @@ bool ckt_cage_is_off(void);
 /* The driver's file, if there is a cage to enter; else NULL. */
 const char *ckt_cage_driver(void);
 
+/* Whether the network stays open to this process, also without a cage. */
+bool ckt_cage_has_network(void);
+
 /*
  * Whether the process has as many filters of system calls as this one, which is in its cage: so it
  * is a worker, and not the server, which has fewer.  False where the kernel does not count them

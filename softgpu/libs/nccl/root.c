@@ -17,6 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "softgpu/libs/nccl/meeting.h"
+
 enum {
 	SECRET = 32,
 	RANKS_MAX = 1024,
@@ -75,7 +77,7 @@ struct meeting {
 static struct {
 	pthread_mutex_t lock;
 	pid_t process;
-	int listener;
+	int listener, door; /* of an abstract name, and of the worker; -1: none */
 	uint8_t name[16];
 	struct meeting *meetings;
 } root = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -220,12 +222,23 @@ static bool welcome(struct guest **guests, struct guest *guest)
 	return true;
 }
 
-static void accept_guest(struct guest **guests)
+/* From an abstract name anybody comes; whom the worker lets in is of its group.  -1: none. */
+static int accept_guest(void)
 {
 	int fd = accept4(root.listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0 && !same_user(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Takes the descriptor; -1: nobody came. */
+static void enter_guest(struct guest **guests, int fd)
+{
 	if (fd < 0)
 		return;
-	struct guest *guest = same_user(fd) ? calloc(1, sizeof *guest) : NULL;
+	struct guest *guest = calloc(1, sizeof *guest);
 	if (!guest) {
 		close(fd);
 		return;
@@ -276,11 +289,22 @@ static void serve(struct guest **guests, int fd)
 	}
 }
 
+static void open_door(struct guest **guests)
+{
+	int fd = ckt_soft_nccl_meeting_take(root.door);
+	enter_guest(guests, fd);
+	/* The worker has another root's, or wants none. */
+	if (fd == -EPIPE) {
+		close(root.door);
+		root.door = -1;
+	}
+}
+
 static void *root_main(void *unused)
 {
 	struct guest *guests = NULL;
 	for (;;) {
-		size_t count = 1;
+		size_t count = 2;
 		for (struct guest *g = guests; g; g = g->next)
 			count++;
 		struct pollfd *polls = calloc(count, sizeof *polls);
@@ -289,16 +313,19 @@ static void *root_main(void *unused)
 			continue;
 		}
 		polls[0] = (struct pollfd){.fd = root.listener, .events = POLLIN};
-		size_t i = 1;
+		polls[1] = (struct pollfd){.fd = root.door, .events = POLLIN};
+		size_t i = 2;
 		for (struct guest *g = guests; g; g = g->next)
 			polls[i++] = (struct pollfd){.fd = g->fd, .events = POLLIN};
 		if (poll(polls, count, -1) > 0) {
 			pthread_mutex_lock(&root.lock);
-			for (i = 1; i < count; i++)
+			for (i = 2; i < count; i++)
 				if (polls[i].revents)
 					serve(&guests, polls[i].fd);
 			if (polls[0].revents)
-				accept_guest(&guests);
+				enter_guest(&guests, accept_guest());
+			if (polls[1].revents)
+				open_door(&guests);
 			pthread_mutex_unlock(&root.lock);
 		}
 		free(polls);
@@ -309,31 +336,51 @@ static void *root_main(void *unused)
 /* ---- IDs */
 
 /* Precondition: locked. */
-static int start(void)
+static void stop_listening(void)
+{
+	if (root.listener >= 0)
+		close(root.listener);
+	if (root.door >= 0)
+		close(root.door);
+	root.listener = root.door = -1;
+}
+
+/* Precondition: locked.  At the abstract name. */
+static int listen_at_name(void)
 {
 	struct sockaddr_un address;
+	socklen_t size = address_of(root.name, &address);
+	root.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return root.listener < 0 || bind(root.listener, (struct sockaddr *)&address, size) ||
+			listen(root.listener, RANKS_MAX)
+		? -errno
+		: 0;
+}
+
+/* Precondition: locked. */
+static int start(void)
+{
 	sigset_t all, before;
 	pthread_t thread;
 	if (getrandom(root.name, sizeof root.name, 0) != sizeof root.name)
 		return -errno;
-	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	socklen_t size = address_of(root.name, &address);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&address, size) ||
-		listen(listener, RANKS_MAX)) {
-		int error = -errno;
-		if (listener >= 0)
-			close(listener);
+	root.listener = -1;
+	root.door = ckt_soft_nccl_meeting_announce(root.name);
+	int error = root.door < 0 && root.door != -ENOTCONN ? root.door : 0;
+	if (!error && ckt_soft_nccl_meeting_is_open())
+		error = listen_at_name();
+	if (error) {
+		stop_listening();
 		return error;
 	}
-	root.listener = listener;
 	root.process = getpid();
 	root.meetings = NULL;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&thread, NULL, root_main, NULL);
+	error = pthread_create(&thread, NULL, root_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error) {
-		close(listener);
+		stop_listening();
 		root.process = 0;
 		return -error;
 	}
@@ -425,27 +472,42 @@ static ncclResult_t take_sockets(int root_socket, struct ckt_mesh *mesh, const c
 	return ncclSuccess;
 }
 
+/* A connection with the root, the caller's; -errno. */
+static int visit(const uint8_t name[16])
+{
+	struct sockaddr_un address;
+	int fd = ckt_soft_nccl_meeting_visit(name);
+	if (fd >= 0 || !ckt_soft_nccl_meeting_is_open())
+		return fd;
+	socklen_t size = address_of(name, &address);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, size) == 0)
+		return fd < 0 ? -errno : fd;
+	int error = -errno;
+	close(fd);
+	return error;
+}
+
 ncclResult_t ckt_soft_nccl_root_join(
 	const ncclUniqueId *unique, struct ckt_mesh *mesh, int device, const char **ret_why)
 {
 	struct id id;
-	struct sockaddr_un address;
 	memcpy(&id, unique, sizeof id);
 	struct hello hello = {.process = process_number(),
 		.rank = mesh->rank,
 		.size = mesh->size,
 		.device = device};
 	memcpy(hello.secret, id.secret, SECRET);
-	socklen_t size = address_of(id.name, &address);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0) {
+	int fd = visit(id.name);
+	if (fd == -EMFILE || fd == -ENFILE) {
 		*ret_why = "cannot make more sockets; raise the limit of open files";
 		return ncclSystemError;
 	}
 	ncclResult_t result = ncclRemoteError;
 	*ret_why = "the process that made the unique id is gone";
-	if (connect(fd, (struct sockaddr *)&address, size) == 0 &&
-		ckt_soft_nccl_mesh_send_descriptor(fd, &hello, sizeof hello, -1) == 0)
+	if (fd < 0)
+		return result;
+	if (ckt_soft_nccl_mesh_send_descriptor(fd, &hello, sizeof hello, -1) == 0)
 		result = take_sockets(fd, mesh, ret_why);
 	close(fd);
 	return result;

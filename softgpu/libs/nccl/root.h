@@ -5,8 +5,9 @@
  *	rank -> root   hello: the ID's secret, the rank, the count of ranks, the device
  *	root -> rank   a socket for each peer and plane when all ranks are there, or the error
  *
- * The ID names an abstract socket and holds a secret that no list of sockets shows.  Only processes
- * of one user can meet.
+ * The ID holds a name and a secret.  Inside of a worker the root is found by the name through the worker's
+ * group channel (meeting.h); elsewhere the name is that of an abstract socket, and only processes of one
+ * user can meet.
  */
 #pragma once
 

@@ -213,6 +213,8 @@ static int without(void)
 	if (ckt_cage_is_off() || ckt_cage_enter(-1, message, sizeof message) || *message)
 		return 4;
 	setenv("CRICKET_CAGE", "off", 1);
+	if (!ckt_cage_has_network())
+		return 4;
 	if (!ckt_cage_is_off() || ckt_cage_enter(-1, message, sizeof message) || *message)
 		return 2;
 	return open("/home", O_RDONLY | O_CLOEXEC) >= 0 ? 0 : 3;

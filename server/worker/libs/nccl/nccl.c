@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "server/worker/libs/nccl/nccl_meeting.h"
 #include "server/worker/session/blocking_call.h"
 #include "server/worker/worker.h"
 
@@ -92,11 +93,12 @@ bool ckt_worker_nccl_has_room(void)
 	return room;
 }
 
-/* The open calls this function first, whoever opens the library, so it sets the environment. */
+/* The open calls this function first, whoever opens the library, so it prepares the library. */
 static uint32_t version(void)
 {
 	int value = 0;
 	set_environment();
+	ckt_worker_nccl_meet_in_group((void *)ckt_nccl.ncclGetUniqueId);
 	return ckt_nccl.ncclGetVersion && !ckt_nccl.ncclGetVersion(&value) ? (uint32_t)value : 0;
 }
 
