@@ -150,18 +150,33 @@ static int connect_abstract(void)
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length), 0);
 }
 
-/* The names of all abstract sockets. */
-static int find_abstract(void)
+static int find_abstract_in(const char *path)
 {
 	char line[512];
 	const char *name = ckt_escape_told("victim-abstract");
-	FILE *file = fopen("/proc/net/unix", "re");
+	FILE *file = fopen(path, "re");
 	int result = file ? -ENOENT : -errno;
 	while (file && *name && result && fgets(line, sizeof line, file))
 		if (strstr(line, name))
 			result = 0;
 	if (file)
 		fclose(file);
+	return result;
+}
+
+/* The names of all abstract sockets: of the own network, of the server's and of the victim's. */
+static int find_abstract(void)
+{
+	char path[64];
+	int result = find_abstract_in("/proc/net/unix");
+	if (result) {
+		snprintf(path, sizeof path, "/proc/%ld/net/unix", ckt_escape_told_number("server"));
+		result = find_abstract_in(path);
+	}
+	if (result) {
+		snprintf(path, sizeof path, "/proc/%ld/net/unix", ckt_escape_told_number("victim"));
+		result = find_abstract_in(path);
+	}
 	return result;
 }
 
