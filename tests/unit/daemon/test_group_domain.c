@@ -26,11 +26,11 @@
 #include "server/daemon/session/user_namespace.h"
 
 enum { WORKERS = 4246 };
-#define SHM "/dev/shm/ckt-group-domain"
 
 static const struct ckt_identity alice = {.kind = CKT_IDENTITY_USER, .uid = 4247},
 				 bob = {.kind = CKT_IDENTITY_USER, .uid = 4248};
-static char name[32]; /* of an abstract socket */
+static char name[32];   /* of an abstract socket */
+static char shared[64]; /* a file in /dev/shm */
 
 static struct ckt_group_domain *join(const struct ckt_identity *owner)
 {
@@ -108,13 +108,13 @@ static int has_name(void)
 
 static int leave_file(void)
 {
-	int fd = open(SHM, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(shared, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	return fd >= 0 ? 0 : errno;
 }
 
 static int has_file(void)
 {
-	return access(SHM, F_OK) == 0;
+	return access(shared, F_OK) == 0;
 }
 
 static int has_little_room(void)
@@ -148,6 +148,7 @@ static void begin(void)
 	server.options.cage = (char *)"on";
 	server.driver.soft = true;
 	snprintf(name, sizeof name, "ckt-group-domain-%d", (int)getpid());
+	snprintf(shared, sizeof shared, "/dev/shm/%s", name);
 	ckt_spawn_mounts_probe(&server);
 	ckt_group_domain_probe(&server);
 }
@@ -160,7 +161,7 @@ static void end(void)
 	server.driver.soft = false;
 	/* The server's own thread is as before. */
 	IS(has_new_privileges(), 0);
-	NO(has_file());
+	YES(unlink(shared) && errno == ENOENT);
 }
 
 static void test_sockets(void)
