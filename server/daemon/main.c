@@ -4,7 +4,8 @@
  *
  * Process model
  *	cricket-server		one epoll loop, never loads a CUDA driver; a thread for each connection that carries files of an image
- *				(stage_data.c), one that writes the file of --audit, and none besides.  Owns the listening sockets, the lock beside
+ *				(stage_data.c), one that writes the file of --audit, one for each group of workers, which forks them inside of
+ *				what they share (group_domain.h), and none besides.  Owns the listening sockets, the lock beside
  *				--socket, and of every worker a pidfd and a connection to its control socket.
  *	  probe			a child at start that loads the driver, tells what it finds and ends.
  *	  cricket-worker	a direct child for each session, in a session (setsid) of its own, never root.  Inherits
