@@ -289,7 +289,8 @@ static int init(struct ckt_server *server, char *message)
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
 	ckt_spawn_mounts_probe(server);
-	ckt_group_domain_probe(server);
+	if (ckt_group_domain_probe(server, message, MESSAGE_SIZE))
+		return CKT_EXIT_USAGE;
 	result = ckt_daemon_libraries_init(server, message, MESSAGE_SIZE);
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;

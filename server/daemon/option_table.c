@@ -71,6 +71,11 @@ static int check_mode(const char *value)
 	return -EINVAL;
 }
 
+static int check_network(const char *value)
+{
+	return strcmp(value, "group") == 0 ? 0 : check_mode(value);
+}
+
 static int check_level(const char *value)
 {
 	enum ckt_log_level level;
@@ -184,9 +189,10 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 CKT_VALUE_TEXT, "on off"},
 		CKT_SERVER_OPTION_TEXT, AT(cage), check_mode, "write auto, on or off"},
 	{{"worker-network", "MODE",
-		 "on, the default with NVIDIA's driver: workers in a cage may use the network, for NCCL; off, the default on the soft GPU: they may not",
-		 CKT_VALUE_TEXT, "on off"},
-		CKT_SERVER_OPTION_TEXT, AT(worker_network), check_mode, "write auto, on or off"},
+		 "on, the default with NVIDIA's driver: workers in a cage may use the network, for NCCL; off, the default on the soft GPU: they may not; group: those of one owner have a network of their own",
+		 CKT_VALUE_TEXT, "on off group"},
+		CKT_SERVER_OPTION_TEXT, AT(worker_network), check_network,
+		"write auto, on, off or group"},
 	{{"grace", "SECONDS", "time that running sessions get after SIGTERM (default 10)"},
 		CKT_SERVER_OPTION_COUNT, AT(grace), NULL, "write a whole number of seconds"},
 	{{"claim-timeout", "SECONDS",

@@ -46,7 +46,7 @@ struct ckt_options {
 	char *user;
 	char *uid_range;        /* FIRST-LAST; NULL: all workers share a user */
 	char *cage;             /* "on" or "off" */
-	char *worker_network;   /* "auto", "on" or "off" */
+	char *worker_network;   /* "auto", "on", "off" or "group" */
 	unsigned grace;         /* seconds */
 	unsigned claim_timeout; /* seconds */
 	char *image_dir;        /* NULL: SOCKET.images */

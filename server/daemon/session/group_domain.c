@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -56,12 +58,21 @@ struct ckt_group_domain {
 	int namespaces[NAMESPACES]; /* -1: the thread is in it, or there is none */
 };
 
-bool ckt_group_domain_has_network(const struct ckt_server *server)
+enum network { NO_NETWORK, GROUPS_NETWORK, HOSTS_NETWORK };
+
+static enum network network_of(const struct ckt_server *server)
 {
 	const char *mode = server->options.worker_network;
-	if (mode && strcmp(mode, "auto") != 0)
-		return strcmp(mode, "on") == 0;
-	return !server->driver.soft;
+	if (!mode || strcmp(mode, "auto") == 0)
+		return server->driver.soft ? NO_NETWORK : HOSTS_NETWORK;
+	return strcmp(mode, "on") == 0       ? HOSTS_NETWORK
+		: strcmp(mode, "group") == 0 ? GROUPS_NETWORK
+					     : NO_NETWORK;
+}
+
+bool ckt_group_domain_has_network(const struct ckt_server *server)
+{
+	return network_of(server) != NO_NETWORK;
 }
 
 /* ---- The group's thread */
@@ -82,12 +93,33 @@ static int scope_sockets(void)
 	return (int)result;
 }
 
+/* A new network has it, down and without its address. */
+static int raise_loopback(void)
+{
+	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	int result = ioctl(fd, SIOCSIFFLAGS, &request);
+	int error = errno;
+	close(fd);
+	errno = error;
+	return result;
+}
+
+static int enter_network(const struct ckt_server *server)
+{
+	if (unshare(CLONE_NEWNET))
+		return -1;
+	return network_of(server) == GROUPS_NETWORK ? raise_loopback() : 0;
+}
+
 /* For the caller.  0 or an error, and what cannot be made. */
 static int make_namespaces(struct ckt_group_domain *domain)
 {
 	struct ckt_server *server = domain->server;
 	domain->step = "a network namespace";
-	if (server->own_network && unshare(CLONE_NEWNET))
+	if (server->own_network && enter_network(server))
 		return errno;
 	domain->step = "a /dev/shm";
 	return server->mounts && ckt_spawn_mounts_make_shm(server, &domain->user) ? errno : 0;
@@ -145,6 +177,7 @@ static int make_in_user_namespace(struct ckt_group_domain *domain)
 {
 	const struct ckt_worker_user *user = &domain->user;
 	int ends[2];
+	domain->step = "namespaces";
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return errno;
 	struct making making = {domain, ends[1]};
@@ -350,21 +383,38 @@ pid_t ckt_group_domain_fork(
 	return domain->pid;
 }
 
-void ckt_group_domain_probe(struct ckt_server *server)
+/* Whether a child may; the exit status is the error. */
+static int try_network(const struct ckt_server *server)
 {
-	bool on = ckt_spawn_cage_is_on(server), network = ckt_group_domain_has_network(server);
 	int status = -1;
-	/* The soft GPU's NCCL of several servers of one host has nothing else to meet at. */
-	server->own_sockets = on && !(network && server->driver.soft) &&
-		syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION_FLAG) >= SCOPE_VERSION;
-	server->own_network = false;
-	if (!on || network || !server->user.change)
-		return;
 	pid_t pid = fork();
 	if (pid == 0)
 		_exit(ckt_user_namespace_enter(server->user.user_namespace, server->user.gid) ||
-			unshare(CLONE_NEWNET));
+					enter_network(server)
+				? errno
+				: 0);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	server->own_network = pid > 0 && status == 0;
+	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+int ckt_group_domain_probe(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	bool on = ckt_spawn_cage_is_on(server);
+	enum network network = network_of(server);
+	/* The soft GPU's NCCL of several servers of one host has nothing else to meet at. */
+	server->own_sockets = on && !(network == HOSTS_NETWORK && server->driver.soft) &&
+		syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION_FLAG) >= SCOPE_VERSION;
+	server->own_network = false;
+	if (!on || network == HOSTS_NETWORK)
+		return 0;
+	int error = server->user.change ? try_network(server) : EPERM;
+	server->own_network = !error;
+	if (!error || network == NO_NETWORK)
+		return 0;
+	snprintf(ret_message, message_size,
+		"--worker-network group: cannot make a network: %s; it needs root, CAP_SYS_ADMIN "
+		"and CAP_NET_ADMIN: choose on or off",
+		strerror(error));
+	return -EPERM;
 }

@@ -4,7 +4,7 @@
  * enters it first and forks the group's workers, which are born inside:
  *
  *	abstract sockets   Landlock's scope (version 6): the group's workers connect to each other's
- *	network            a namespace without interfaces, with --worker-network off, if root started the server
+ *	network            a namespace of its own, with --worker-network off or group, if root started the server
  *	/dev/shm           in memory, of a fixed size, if root started the server
  *
  * Where workers have a user namespace (user_namespace.h) the thread cannot enter it, as the server has other threads:
@@ -28,10 +28,13 @@ struct ckt_identity;
 struct ckt_server;
 struct ckt_worker_user;
 
-/* Whether --worker-network leaves workers the host's network. */
+/* Whether --worker-network leaves workers a network: the host's, or the group's loopback. */
 bool ckt_group_domain_has_network(const struct ckt_server *server);
-/* What of it this host offers.  Precondition: ckt_spawn_mounts_probe. */
-void ckt_group_domain_probe(struct ckt_server *server);
+/*
+ * What of it this host offers.  Precondition: ckt_spawn_mounts_probe.  0; or -EPERM and a sentence where
+ * --worker-network group asks for what it does not.
+ */
+int ckt_group_domain_probe(struct ckt_server *server, char *ret_message, size_t message_size);
 
 /*
  * For one more worker of this owner, which runs as this user.  NULL: there is nothing to share.  0, or -errno

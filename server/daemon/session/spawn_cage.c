@@ -26,7 +26,9 @@ void ckt_spawn_cage_variable(const struct ckt_server *server, char *ret_text, si
 	if (ckt_spawn_cage_is_on(server))
 		snprintf(ret_text, text_size, "CRICKET_CAGE=%s%s:%s",
 			server->driver.soft ? "soft" : "nvidia",
-			ckt_group_domain_has_network(server) ? "+network" : "",
+			!ckt_group_domain_has_network(server) ? ""
+				: server->own_network         ? "+group"
+							      : "+network",
 			server->driver.path);
 	else
 		snprintf(ret_text, text_size, "CRICKET_CAGE=off");
@@ -55,9 +57,10 @@ void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, si
 		server->mounts                ? "private /tmp and /dev/shm"
 			: server->user.change ? "no private /tmp: mount namespaces are refused"
 					      : "no private /tmp: the server is not root",
-		ckt_group_domain_has_network(server) ? "the host's network"
-			: server->own_network        ? "no network"
-						     : "no sockets of IP");
+		ckt_group_domain_has_network(server)
+			? (server->own_network ? "a network of the group's own"
+					       : "the host's network")
+			: (server->own_network ? "no network" : "no sockets of IP"));
 }
 
 /* The kernel's file without a line's end, as a number; RLIM_INFINITY if there is none. */

@@ -21,18 +21,21 @@
 enum { STATUS_MAX = 8192 };
 
 struct profile {
-	bool soft, network;
+	bool soft, sockets; /* of IP and netlink */
+	bool network;       /* the host's: RDMA, too */
 	const char *driver;
 };
 
 static const struct {
 	const char *name;
-	bool soft, network;
+	bool soft, sockets, network;
 } names[] = {
-	{"soft", true, false},
-	{"nvidia", false, false},
-	{"soft+network", true, true},
-	{"nvidia+network", false, true},
+	{"soft", true, false, false},
+	{"nvidia", false, false, false},
+	{"soft+network", true, true, true},
+	{"nvidia+network", false, true, true},
+	{"soft+group", true, true, false},
+	{"nvidia+group", false, true, false},
 };
 
 /* Splits PROFILE:PATH. */
@@ -41,8 +44,8 @@ static bool read_cage(const char *text, struct profile *ret_profile)
 	size_t length = strcspn(text, ":");
 	for (size_t i = 0; text[length] && i < sizeof names / sizeof *names; i++)
 		if (strlen(names[i].name) == length && memcmp(text, names[i].name, length) == 0) {
-			*ret_profile = (struct profile){
-				names[i].soft, names[i].network, text + length + 1};
+			*ret_profile = (struct profile){names[i].soft, names[i].sockets,
+				names[i].network, text + length + 1};
 			return true;
 		}
 	return false;
@@ -51,7 +54,7 @@ static bool read_cage(const char *text, struct profile *ret_profile)
 static int enter_files(const struct profile *profile)
 {
 	struct ckt_landlock landlock;
-	int result = ckt_landlock_begin(&landlock, profile->network);
+	int result = ckt_landlock_begin(&landlock, profile->sockets);
 	if (result)
 		return result;
 	ckt_debug("cage: Landlock version %d", landlock.abi);
@@ -85,10 +88,10 @@ static int pass_listener(int refused, int listener)
 	return result;
 }
 
-static int enter_calls(bool network, int refused)
+static int enter_calls(bool sockets, int refused)
 {
 	int listener = -1;
-	int result = ckt_syscall_filter_enter(network, refused >= 0 ? &listener : NULL);
+	int result = ckt_syscall_filter_enter(sockets, refused >= 0 ? &listener : NULL);
 	if (result == -EOPNOTSUPP)
 		ckt_debug("cage: no filter of system calls");
 	return result == -EOPNOTSUPP ? 0 : result ? result : pass_listener(refused, listener);
@@ -147,7 +150,7 @@ static int enter(int refused, char *ret_message, size_t message_size)
 	if (!result) {
 		step = "seccomp";
 		long before = filters_of("self");
-		result = enter_calls(profile.network, refused);
+		result = enter_calls(profile.sockets, refused);
 		own_filters = filters_of("self");
 		if (own_filters <= before)
 			own_filters = -1;

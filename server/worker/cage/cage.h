@@ -4,7 +4,8 @@
  * begun (server/daemon/session/spawn_cage.h), and says in CRICKET_CAGE what is left to do:
  *
  *	CRICKET_CAGE=soft:PATH      or nvidia:PATH, with the driver's file
- *	CRICKET_CAGE=soft+network:PATH   or nvidia+network:PATH: the network stays open
+ *	CRICKET_CAGE=soft+network:PATH   or nvidia+network:PATH: the network stays open, which is the host's
+ *	CRICKET_CAGE=soft+group:PATH     or nvidia+group:PATH: likewise, but it is the group's
  *
  *	CRICKET_CAGE=none           nothing
  *	CRICKET_CAGE=off            nothing, and a debugger of the same user may attach
@@ -21,7 +22,7 @@ bool ckt_cage_is_off(void);
 /* The driver's file, if there is a cage to enter; else NULL. */
 const char *ckt_cage_driver(void);
 
-/* Whether the network stays open to this process, also without a cage. */
+/* Whether the host's network stays open to this process, also without a cage. */
 bool ckt_cage_has_network(void);
 
 /*

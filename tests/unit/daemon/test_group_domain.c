@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -35,9 +36,8 @@ static char shared[64]; /* a file in /dev/shm */
 static struct ckt_group_domain *join(const struct ckt_identity *owner)
 {
 	struct ckt_group_domain *domain;
-	char message[256] = "";
-	MUST(ckt_group_domain_join(&server, owner, &server.user, &domain, message, sizeof message),
-		0);
+	char why[256] = "";
+	MUST(ckt_group_domain_join(&server, owner, &server.user, &domain, why, sizeof why), 0);
 	return domain;
 }
 
@@ -141,6 +141,8 @@ static int has_new_privileges(void)
 	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
 }
 
+static char message[256];
+
 static void begin(void)
 {
 	server.user =
@@ -150,7 +152,7 @@ static void begin(void)
 	snprintf(name, sizeof name, "ckt-group-domain-%d", (int)getpid());
 	snprintf(shared, sizeof shared, "/dev/shm/%s", name);
 	ckt_spawn_mounts_probe(&server);
-	ckt_group_domain_probe(&server);
+	IS(ckt_group_domain_probe(&server, message, sizeof message), 0);
 }
 
 static void end(void)
@@ -226,6 +228,68 @@ static void test_network(void)
 	YES(sees_name());
 	ckt_group_domain_leave(domain);
 	close(fd);
+	end();
+}
+
+/* Of the loopback. */
+static struct sockaddr_in port = {.sin_family = AF_INET};
+
+static int connect_to_port(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return connect(fd, (struct sockaddr *)&port, sizeof port) ? errno : 0;
+}
+
+/* Says that it listens, and does so until the other end is closed. */
+static int listen_at_port(void)
+{
+	char byte = 0;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(fd, (struct sockaddr *)&port, sizeof port) || listen(fd, 4))
+		return errno;
+	close(ends[0]);
+	return send(ends[1], &byte, 1, 0) == 1 && recv(ends[1], &byte, 1, 0) == 0 ? 0 : 100;
+}
+
+/* --worker-network group: a loopback that the group's workers share with nobody. */
+static void test_loopback(void)
+{
+	socklen_t size = sizeof port;
+	char byte;
+	begin();
+	server.options.worker_network = (char *)"group";
+	if (!server.own_network) {
+		IS(ckt_group_domain_probe(&server, message, sizeof message), -EPERM);
+		HAS(message, "--worker-network group: cannot make a network: ");
+		printf("skipped: %s\n",
+			geteuid() ? "not root" : "this host refuses network namespaces");
+		end();
+		return;
+	}
+	MUST(ckt_group_domain_probe(&server, message, sizeof message), 0);
+	YES(server.own_network && ckt_group_domain_has_network(&server));
+	port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	MUST(bind(fd, (struct sockaddr *)&port, sizeof port) || listen(fd, 4) ||
+			getsockname(fd, (struct sockaddr *)&port, &size),
+		0);
+	struct ckt_group_domain *first = join(&alice), *other = join(&bob);
+	IS(run(NULL, connect_to_port), 0);
+	/* The host's. */
+	IS(run(first, connect_to_port), ECONNREFUSED);
+	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	int (*child)(void) = listen_at_port;
+	pid_t pid = ckt_group_domain_fork(first, run_child, &child);
+	MUST(pid > 0, true);
+	close(ends[1]);
+	IS(recv(ends[0], &byte, 1, 0), 1);
+	IS(run(first, connect_to_port), 0);
+	IS(run(other, connect_to_port), ECONNREFUSED);
+	close(ends[0]);
+	IS(waitpid(pid, NULL, 0), pid);
+	close(fd);
+	ckt_group_domain_leave(first);
+	ckt_group_domain_leave(other);
 	end();
 }
 
@@ -326,7 +390,7 @@ static void test_user_namespace(void)
 	server.user.user_namespace = fd;
 	server.user.keeps_groups = true;
 	ckt_spawn_mounts_probe(&server);
-	ckt_group_domain_probe(&server);
+	IS(ckt_group_domain_probe(&server, message, sizeof message), 0);
 	YES(server.mounts && server.own_network);
 	struct ckt_group_domain *first = join(&alice), *other = join(&bob);
 	IS(run_entered(first, leave_file), 0);
@@ -347,6 +411,13 @@ static void test_user_namespace(void)
 	YES(run_entered(first, has_interfaces) != 1);
 	ckt_group_domain_leave(first);
 	ckt_group_domain_leave(other);
+	/* A loopback, which is up: nobody listens. */
+	server.options.worker_network = (char *)"group";
+	IS(ckt_group_domain_probe(&server, message, sizeof message), 0);
+	first = join(&alice);
+	port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	IS(run_entered(first, connect_to_port), ECONNREFUSED);
+	ckt_group_domain_leave(first);
 	server.user.user_namespace = 0;
 	server.user.keeps_groups = false;
 	close(fd);
@@ -373,7 +444,7 @@ static void test_probe(void)
 		server.options.cage = (char *)rows[i].cage;
 		server.options.worker_network = (char *)rows[i].network;
 		server.driver.soft = rows[i].soft;
-		ckt_group_domain_probe(&server);
+		IS(ckt_group_domain_probe(&server, message, sizeof message), 0);
 		IS(ckt_group_domain_has_network(&server), rows[i].has_network);
 		IS(server.own_sockets, rows[i].own_sockets && known);
 		if (!refused)
@@ -392,7 +463,6 @@ static void test_probe(void)
 static void test_refused(void)
 {
 	struct ckt_group_domain *domain;
-	char message[256] = "";
 	begin();
 	if (geteuid() == 0) {
 		puts("skipped: root may do all of it");
@@ -407,5 +477,6 @@ static void test_refused(void)
 	end();
 }
 
-UNIT_SUITE(group_domain, {"sockets", test_sockets}, {"network", test_network}, {"shm", test_shm},
-	{"user namespace", test_user_namespace}, {"probe", test_probe}, {"refused", test_refused})
+UNIT_SUITE(group_domain, {"sockets", test_sockets}, {"network", test_network},
+	{"loopback", test_loopback}, {"shm", test_shm}, {"user namespace", test_user_namespace},
+	{"probe", test_probe}, {"refused", test_refused})

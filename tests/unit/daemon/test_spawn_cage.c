@@ -153,6 +153,13 @@ static void test_words(void)
 	HAS(text, "cage: no capabilities, ");
 	HAS(text, "Landlock");
 	server.options.cage = (char *)"auto";
+	server.options.worker_network = (char *)"group";
+	server.own_network = true;
+	ckt_spawn_cage_variable(&server, text, sizeof text);
+	TEXT(text, "CRICKET_CAGE=nvidia+group:/x/libcuda.so.1");
+	ckt_spawn_cage_describe(&server, text, sizeof text);
+	HAS(text, ", a network of the group's own");
+	server.own_network = false;
 	server.options.worker_network = (char *)"off";
 	ckt_spawn_cage_variable(&server, text, sizeof text);
 	TEXT(text, "CRICKET_CAGE=nvidia:/x/libcuda.so.1");

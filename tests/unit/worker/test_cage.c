@@ -188,12 +188,13 @@ static void test_escapes(void)
 	static const struct {
 		const char *profile;
 		int used;
-	} networks[] = {{"soft:/usr/lib/libcuda.so.1", 0}, {"nvidia:/usr/lib/libcuda.so.1", 0},
+	} tried[] = {{"soft:/usr/lib/libcuda.so.1", 0}, {"nvidia:/usr/lib/libcuda.so.1", 0},
 		{"soft+network:/usr/lib/libcuda.so.1", 1},
-		{"nvidia+network:/usr/lib/libcuda.so.1", 1}};
-	for (unsigned i = COUNT(networks); i-- > 0;) {
-		profile = networks[i].profile;
-		IS(cage_child_of_nobody(use_network), networks[i].used);
+		{"nvidia+network:/usr/lib/libcuda.so.1", 1},
+		{"soft+group:/usr/lib/libcuda.so.1", 1}, {"nvidia+group:/usr/lib/libcuda.so.1", 1}};
+	for (unsigned i = COUNT(tried); i-- > 0;) {
+		profile = tried[i].profile;
+		IS(cage_child_of_nobody(use_network), tried[i].used);
 	}
 	if (abi >= 6)
 		IS(with_victim(send_signal), 0);
@@ -220,10 +221,26 @@ static int without(void)
 	return open("/home", O_RDONLY | O_CLOEXEC) >= 0 ? 0 : 3;
 }
 
+/* Which of them leave the host's network. */
+static int networks(void)
+{
+	static const struct {
+		const char *text;
+		bool network;
+	} rows[] = {{"soft:/x", false}, {"soft+group:/x", false}, {"soft+network:/x", true},
+		{"nvidia+network:/x", true}, {"nvidia:/x", false}, {"none", true}};
+	for (unsigned i = 0; i < COUNT(rows); i++) {
+		setenv("CRICKET_CAGE", rows[i].text, 1);
+		if (ckt_cage_has_network() != rows[i].network)
+			return (int)i + 1;
+	}
+	return 0;
+}
+
 static int malformed(void)
 {
 	static const char *const texts[] = {"", "soft", "hard:/x", "nvidi:/x", ":/x", "softer:/x",
-		"soft+:/x", "+network:/x", "nvidia+networks:/x"};
+		"soft+:/x", "soft+group", "+network:/x", "nvidia+networks:/x"};
 	for (unsigned i = 0; i < COUNT(texts); i++) {
 		char message[256] = "";
 		setenv("CRICKET_CAGE", texts[i], 1);
@@ -298,6 +315,7 @@ static void test_refused(void)
 static void test_variable(void)
 {
 	IS(cage_child(without), 0);
+	IS(cage_child(networks), 0);
 	IS(cage_child(malformed), 0);
 }
 
