@@ -29,6 +29,7 @@ def parser(doc, limit, python="the interpreter that has the framework"):
     result.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once, both sides together")
     result.add_argument("--limit", type=float, default=limit, metavar="SECONDS", help=f"after which what is not done is told as such (default {limit})")
     result.add_argument("--python", default=os.environ.get("CKT_TEST_PYTHON", sys.executable), help=python)
+    result.add_argument("--server-arg", action="append", default=[], metavar="ARG", help="of the server; may be given several times")
     result.add_argument("--library-path", metavar="DIR:DIR", help="of the server; by default where the interpreter's wheels have NVIDIA's libraries")
     return result
 
@@ -79,7 +80,7 @@ class Sides:
         if self.arg.driver == "soft":
             os.environ["CRICKET_SOFT_PTX"] = "1"    # as cricket-run --soft: the soft GPU runs no machine code
         # It has libraries of its own.
-        options = ["--library-path", path] if path and self.arg.driver != "soft" else []
+        options = [*(["--library-path", path] if path and self.arg.driver != "soft" else []), *self.arg.server_arg]
         with tempfile.TemporaryDirectory(prefix="ckt-") as directory:
             os.chmod(directory, 0o755)
             self.server = runner.Server(self.tree, os.path.join(directory, "server"), self.arg.driver, options)
