@@ -191,7 +191,8 @@ class Test:
         self.limit()
         environment = {"STATE_DIRECTORY": self.path("state"), "CACHE_DIRECTORY": self.path("cache"), "CUDA_CACHE_PATH": self.path("cache")}
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
-                                    args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage, "--worker-network", self.arg.worker_network, "--tokens", self.path("tokens.d/tokens"),
+                                    args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage,
+                                          "--worker-network", self.arg.worker_network, "--tokens", self.path("tokens.d/tokens"),
                                           "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
                                           *(("--uid-range", RANGE) if self.arg.uid_range else ()), *self.more_args()), env=environment, **self.options())
         self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
