@@ -127,7 +127,8 @@ class Shared(Whole):
 
 
     def join(self, server, owner, path, rank):
-        return subprocess.Popen(**self.command(server, owner, "join", path, str(rank)), stdout=subprocess.PIPE, text=True)
+        self.givers.append(subprocess.Popen(**self.command(server, owner, "join", path, str(rank)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return self.givers[-1]
 
     def test_communicators(self):
         """The same unique id: a communicator for one owner's programs, NCCL's error for another's, by name."""
@@ -135,13 +136,16 @@ class Shared(Whole):
         path = os.path.join(self.dir, "id")
         first = self.join(server, "alice", path, 0)
         self.wait(lambda: os.path.exists(path))
+        # The root listens at no name.
+        (root,) = server.workers()
+        self.assertEqual(abstract_sockets(root), [])
         self.assertEqual(self.join(server, "bob", path, 1).communicate(timeout=60)[0], "%d\n" % NCCL_REMOTE_ERROR)
+        # A thread writes the audit log.
+        self.wait(self.refusals)
         (refusal,) = self.refusals()
         self.assertEqual(refusal["owner"], "token:bob")
         self.assertRegex(refusal["reason"], r"session [0-9a-f]{12} belongs to token:alice: sessions of different owners share nothing")
-        # The root listens at no name, and was not told of the stranger.
-        for worker in server.workers():
-            self.assertEqual(abstract_sockets(worker), [])
+        # The root was not told of the stranger, and goes on waiting.
         second = self.join(server, "alice", path, 1)
         self.assertEqual([program.communicate(timeout=60)[0] for program in (first, second)], ["0\n", "0\n"])
 
