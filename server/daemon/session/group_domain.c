@@ -413,8 +413,8 @@ int ckt_group_domain_probe(struct ckt_server *server, char *ret_message, size_t 
 	if (!error || network == NO_NETWORK)
 		return 0;
 	snprintf(ret_message, message_size,
-		"--worker-network group: cannot make a network: %s; it needs root, CAP_SYS_ADMIN "
-		"and CAP_NET_ADMIN: choose on or off",
+		"--worker-network group: cannot make a network: %s; it needs root with "
+		"CAP_SYS_ADMIN and CAP_NET_ADMIN, or --uid-range: choose on or off",
 		strerror(error));
 	return -EPERM;
 }

@@ -4,11 +4,11 @@
  * enters it first and forks the group's workers, which are born inside:
  *
  *	abstract sockets   Landlock's scope (version 6): the group's workers connect to each other's
- *	network            a namespace of its own, with --worker-network off or group, if root started the server
- *	/dev/shm           in memory, of a fixed size, if root started the server
+ *	network            a namespace of its own, with --worker-network off or group
+ *	/dev/shm           in memory, of a fixed size
  *
- * Where workers have a user namespace (user_namespace.h) the thread cannot enter it, as the server has other threads:
- * a child of it makes the other two there, and each worker enters them.
+ * The last two need root, or workers with a user namespace (user_namespace.h).  The thread cannot enter that one,
+ * because the server has other threads: a child of it makes the two there, and each worker enters them.
  *
  *	nobody -> first worker: the thread starts -> more workers -> last one gone: the thread ends
  *
