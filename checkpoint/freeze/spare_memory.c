@@ -10,9 +10,9 @@
 
 CUresult ckt_spare_memory_use(struct ckt_worker *worker, unsigned device)
 {
-	CUcontext context = device == 0 ? ckt_session_operations.first_context(worker)
-					: ckt_session_operations.real_context(
-						  worker, ckt_handle_primary(device));
+	CUcontext context = device == 0
+		? ckt_session_operations.first_context(worker)
+		: ckt_session_operations.real_context(worker, ckt_handle_primary(device));
 	return context ? ckt_driver.cuCtxSetCurrent(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -54,7 +54,7 @@ void ckt_spare_memory_give(struct ckt_worker *worker, struct ckt_spare *spare)
 	(void)worker;
 	for (unsigned d = 0; d < CKT_DEVICES_MAX && spare->size; d++)
 		if (spare->parts[d].size)
-			ckt_memory_operations.unmap(
-				spare->parts[d].address, spare->parts[d].size, spare->parts[d].piece);
+			ckt_memory_operations.unmap(spare->parts[d].address, spare->parts[d].size,
+				spare->parts[d].piece);
 	*spare = (struct ckt_spare){0};
 }

@@ -219,8 +219,8 @@ static bool takes_memory(const struct ckt_piece *piece, unsigned device)
 }
 
 /* The adjacent pieces from `i` on that one copy can carry: their number, and their size. */
-static size_t neighbours(const struct ckt_saving *s, size_t i, const struct filling *f,
-	uint64_t *ret_size)
+static size_t neighbours(
+	const struct ckt_saving *s, size_t i, const struct filling *f, uint64_t *ret_size)
 {
 	const struct ckt_piece *first = &s->pieces[i];
 	uint64_t size = 0, room = f->part->size - f->used;

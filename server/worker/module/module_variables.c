@@ -23,8 +23,8 @@ void ckt_module_variables_destroy(struct ckt_module_variables *variables)
 }
 
 /* Moves the names that are variables out of `names`. */
-static void ask_driver(struct ckt_module_variables *variables, struct ckt_variable_names *names,
-	CUmodule module)
+static void ask_driver(
+	struct ckt_module_variables *variables, struct ckt_variable_names *names, CUmodule module)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		CUdeviceptr address;

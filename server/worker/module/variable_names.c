@@ -41,7 +41,8 @@ static int add(struct ckt_variable_names *names, const uint8_t *start, size_t si
 	return 0;
 }
 
-static int add_identifier(struct ckt_variable_names *names, const uint8_t *start, const uint8_t *end)
+static int add_identifier(
+	struct ckt_variable_names *names, const uint8_t *start, const uint8_t *end)
 {
 	return end - start < NAME_MAX_BYTES ? add(names, start, (size_t)(end - start)) : 0;
 }

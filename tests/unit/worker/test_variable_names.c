@@ -127,22 +127,19 @@ static void test_symbols(void)
 	struct code code;
 	struct ckt_variable_names names;
 	fill_code(&code);
-	CU_ASSERT_EQUAL(
-		ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
+	CU_ASSERT_EQUAL(ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
 	CU_ASSERT_EQUAL(names.count, 2);
 	CU_ASSERT_TRUE(has(&names, "table") && has(&names, "$str"));
 	ckt_variable_names_fini(&names);
 	/* Without a table of symbols every identifier is a candidate. */
 	code.sections[2].sh_type = SHT_PROGBITS;
-	CU_ASSERT_EQUAL(
-		ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
+	CU_ASSERT_EQUAL(ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
 	CU_ASSERT_TRUE(has(&names, "table") && has(&names, "kernel"));
 	ckt_variable_names_fini(&names);
 	/* So it is in a file whose tables lie. */
 	fill_code(&code);
 	code.symbols[2].st_name = 1000;
-	CU_ASSERT_EQUAL(
-		ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
+	CU_ASSERT_EQUAL(ckt_variable_names_collect((const uint8_t *)&code, sizeof code, &names), 0);
 	CU_ASSERT_TRUE(has(&names, "table") && has(&names, "kernel"));
 	ckt_variable_names_fini(&names);
 }
