@@ -77,10 +77,15 @@ def gather(target, directory):
                 f.write(bytes([int.from_bytes(manifest[8:12], "big"), 0x40, 0, 0]) + manifest[52:])
 
 
+def limits_of(target):
+    """An input may cost what targets.txt says, not more."""
+    return [f"-max_len={target.longest}", "-timeout=20", f"-rss_limit_mb={target.mib + 1024}", f"-malloc_limit_mb={target.mib}"]
+
+
 def fuzz(build, target, corpora, *more):
-    """(exit status, executions, what it printed).  An input may cost what targets.txt says, not more; a leak is a finding."""
-    command = [program(build, target), f"-max_len={target.longest}", "-timeout=20", f"-rss_limit_mb={target.mib + 1024}",
-               f"-malloc_limit_mb={target.mib}", "-print_final_stats=1", f"-artifact_prefix={os.path.abspath(build)}/{target.name}-", *more, *corpora]
+    """(exit status, executions, what it printed).  A leak is a finding."""
+    command = [program(build, target), *limits_of(target), "-print_final_stats=1", f"-artifact_prefix={os.path.abspath(build)}/{target.name}-",
+               *more, *corpora]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
                           env={"LLVM_PROFILE_FILE": os.devnull, **os.environ})
     ran = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stdout)
@@ -266,6 +271,16 @@ def command_lines(args, targets):
     return True
 
 
+def targets_of(parser, words):
+    """The targets of the command line: all, where it names none."""
+    known = read_targets()
+    names = [name.removeprefix("fuzz_") for name in words] or list(known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        parser.error(f"unknown target '{unknown[0]}'; targets are {', '.join(known)}")
+    return [known[name] for name in names]
+
+
 def main():
     commands = {"run": command_run, "corpus": command_corpus, "bounded": command_bounded, "keep": command_keep, "lines": command_lines}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -274,13 +289,9 @@ def main():
     parser.add_argument("--seconds", type=int, default=SECONDS_OF_ONE)
     parser.add_argument("targets", nargs="*")
     args = parser.parse_intermixed_args()
-    known = read_targets()
-    names = [name.removeprefix("fuzz_") for name in args.targets] or list(known)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        parser.error(f"unknown target '{unknown[0]}'; targets are {', '.join(known)}")
-    if not commands[args.command](args, [known[name] for name in names]):
+    if not commands[args.command](args, targets_of(parser, args.targets)):
         sys.exit(1)
 
 
-main()
+if __name__ == "__main__":
+    main()
