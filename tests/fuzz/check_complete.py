@@ -67,8 +67,10 @@ def main():
             if len(words) < 6:
                 sys.exit(f"tests/fuzz/targets.txt: {words[1]} needs the reason why it has no target")
             continue
-        targets.append(words[0])
-        known.update(dict.fromkeys((word.partition("@")[0] for word in words[4:]), words[0]))
+        if words[0].isdecimal():
+            known[words[1].partition("@")[0]] = targets[-1]
+        else:
+            targets.append(words[0])
     decoders = set(lines_of("tests", "coverage", "decoders.txt"))
     decoders.update(os.path.relpath(path, sys.argv[1]) for path in glob.glob(os.path.join(sys.argv[1], ROOM_OF_DECODERS, "*.c")))
     wrong = wrong_files(known, decoders) + wrong_targets(targets)
