@@ -194,9 +194,25 @@ static void encode_again(const ckt_image *image)
 	fuzz_insist(!ckt_image_encode(&copy, &again, &again_size) && again_size == size &&
 			!memcmp(data, again, size),
 		"an image changes when encoded again");
-	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&copy);
 	free(again);
 	free(data);
+	/* What cannot be encoded is refused. */
+	static char name[4096];
+	char *own = copy.session;
+	memset(name, 'n', sizeof name - 1);
+	copy.session = name;
+	fuzz_insist(ckt_image_encode(&copy, &data, &size) < 0, "an image with an endless name");
+	copy.session = own;
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&copy);
+}
+
+static int pipe_ends[2];
+
+static void drain(void)
+{
+	static uint8_t bytes[1 << 16];
+	while (read(pipe_ends[0], bytes, sizeof bytes) > 0)
+		;
 }
 
 /* The same bytes as a file of a directory, and as open files; then written again. */
@@ -217,7 +233,9 @@ static void read_files(size_t size, uint8_t fails, uint8_t which)
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
 	if (!ckt_image_read_open(fds, (which >> 3 & 3) % 3, &image, message, sizeof message)) {
-		ckt_image_write_open(fds[which >> 5 & 1], &image, message, sizeof message);
+		/* A file, one that may only be read, or a pipe, which nobody can sync. */
+		ckt_image_write_open(
+			which & 0x80 ? pipe_ends[1] : fds[which >> 5 & 1], &image, message, sizeof message);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
 	fuzz_fail_allocation(0);
@@ -227,6 +245,7 @@ static void read_files(size_t size, uint8_t fails, uint8_t which)
 	fuzz_insist(ckt_image_manifest_bytes_open(fd) >= 0, "no size");
 	close(fds[1]);
 	close(fd);
+	drain();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -322,6 +341,68 @@ static ckt_image make_image(void)
 		.elsewhere = {1, elsewhere}};
 }
 
+static void write_seed(const char *to, const char *name, const ckt_image *image,
+	const uint8_t head[HEAD])
+{
+	static uint8_t seed[BODY_MAX];
+	uint8_t *encoded;
+	size_t size;
+	fuzz_insist(!ckt_image_encode(image, &encoded, &size), "no seed");
+	memcpy(seed, head, HEAD);
+	memcpy(seed + HEAD, encoded + HEADER, size - HEADER);
+	free(encoded);
+	fuzz_write_seed(to, name, seed, HEAD + size - HEADER);
+}
+
+static void write_seeds(const char *to)
+{
+	ckt_image image = make_image();
+	uint8_t head[HEAD] = {CKT_IMAGE_MINOR, 0x40, 0, 0};
+	image.journal.journal_len = 0;
+	write_seed(to, "image", &image, head);
+	for (head[3] = 1; head[3]; head[3] = (uint8_t)(head[3] << 1)) {
+		char name[] = "image-on-0";
+		name[9] += (char)__builtin_ctz(head[3]);
+		write_seed(to, name, &image, head);
+	}
+	/* A preloaded session that is another, or whose GPU is dead; then files that cannot be written. */
+	static const uint8_t circumstances[] = {0x40 | PRELOADED, PRELOADED | GPU_DEAD, 0x28, 0x88};
+	for (unsigned i = 0; i < sizeof circumstances; i++) {
+		char name[] = "image-so-0";
+		name[9] += (char)i;
+		head[3] = circumstances[i];
+		write_seed(to, name, &image, head);
+	}
+	head[3] = 0;
+	for (head[2] = 0xc1; head[2] < 0xe0; head[2]++) {
+		char name[16];
+		snprintf(name, sizeof name, "image-poor-%u", head[2] & 63);
+		write_seed(to, name, &image, head);
+	}
+	head[2] = 0;
+	head[0]--;
+	write_seed(to, "image-older", &image, head);
+	head[0]++;
+	/* What is refused, each for one reason. */
+	ckt_image_device devices[] = {image.devices.devices_val[0], image.devices.devices_val[0]};
+	devices[0].extents.extents_len = devices[1].extents.extents_len = 0;
+	ckt_image other = image;
+	other.devices.devices_val = devices;
+	write_seed(to, "image-empty-gpu", &other, head);
+	other.window_base++;
+	write_seed(to, "image-other-window", &other, head);
+	other.window_base--;
+	other.devices.devices_len = 2;
+	write_seed(to, "image-two-gpus", &other, head);
+	other = image;
+	other.acked = other.executed + 1;
+	write_seed(to, "image-acked", &other, head);
+	other = make_image();
+	write_seed(to, "image-journal", &other, head);
+	other.modules.modules_val[0].option_values.option_values_len = 0;
+	write_seed(to, "image-options", &other, head);
+}
+
 static void remove_files(void)
 {
 	unlinkat(place, "manifest", 0);
@@ -334,6 +415,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc, (void)argv;
 	fuzz_insist(mkdtemp(directory), "no directory");
 	place = open(directory, O_RDONLY | O_DIRECTORY);
+	fuzz_insist(!pipe2(pipe_ends, O_NONBLOCK | O_CLOEXEC), "no pipe");
 	atexit(remove_files);
 	int fd = openat(place, "data-0", O_WRONLY | O_CREAT, 0600);
 	fuzz_insist(fd >= 0 && !ftruncate(fd, 4096), "no file");
@@ -342,20 +424,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	const char *to = getenv("CKT_FUZZ_SEEDS");
 	if (!to)
 		return 0;
-	ckt_image image = make_image();
-	image.journal.journal_len = 0;
-	uint8_t *encoded, seed[BODY_MAX] = {CKT_IMAGE_MINOR, 0x40, 0, 0};
-	size_t size;
-	fuzz_insist(!ckt_image_encode(&image, &encoded, &size), "no seed");
-	memcpy(seed + HEAD, encoded + HEADER, size - HEADER);
-	free(encoded);
-	fuzz_write_seed(to, "image", seed, HEAD + size - HEADER);
-	for (seed[3] = 1; seed[3]; seed[3] = (uint8_t)(seed[3] << 1)) {
-		char name[] = "image-on-0";
-		name[9] += (char)__builtin_ctz(seed[3]);
-		fuzz_write_seed(to, name, seed, HEAD + size - HEADER);
-	}
-	seed[0] = CKT_IMAGE_MINOR - 1;
-	fuzz_write_seed(to, "image-older", seed, HEAD + size - HEADER);
+	write_seeds(to);
 	exit(0);
 }
