@@ -35,7 +35,7 @@ static const struct ckt_proc procs[] = {
 	[7] = {"createBehind", never, CKT_PROC_CREATES, 8, 0, 0},
 };
 static const unsigned proc_count = sizeof procs / sizeof *procs;
-static const struct ckt_library library = {
+static struct ckt_library library = {
 	.name = "toy", .lib = CKT_LIB_CUDNN, .procs = procs, .proc_count = &proc_count};
 
 /* ---- Reading the bytes; behind the last one all is 0 */
@@ -112,8 +112,11 @@ static void read_image(ckt_image *image)
 	image->libraries.libraries_len = count = length();
 	for (unsigned i = 0; i < count; i++) {
 		unsigned b = byte();
+		if (b & 8)
+			library.soname = "/libcricket-fuzz-none.so.1";
 		libraries[i] = (ckt_image_library){.name = called[b & 3],
 			.number = b & 0x10 ? b >> 4 : CKT_LIB_CUDNN,
+			.api_version = b >> 2 & 1,
 			.major = b >> 7,
 			.file = (char *)""};
 	}
@@ -174,6 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.worker = &ckt_worker, .message = message, .message_size = sizeof message};
 	ckt_image *image = &l.image;
 	ckt_library_toy = &library;
+	library.soname = NULL;
 	at = data;
 	end = data + size;
 	image->contexts.contexts_val = contexts;
@@ -186,7 +190,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image->journal.journal_val = journal;
 	read_image(image);
 	message[0] = 0;
+	fuzz_fail_allocation(byte() & 15);
 	int error = ckt_worker_lib_load_check(&l);
+	fuzz_fail_allocation(0);
 	fuzz_insist(error <= 0 && (error != 0) == (message[0] != 0),
 		"an error has a sentence, and nothing else has");
 	for (unsigned i = 0; i < image->library_steps.library_steps_len; i++) {
@@ -206,10 +212,25 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const uint8_t seed[] = {1, 1, 1, 1, 15, 1, 0, 0, 1, 0, 3, 1, 0, 2, 1, 1, 0, 12, 2, 0,
 		3, 1, 1, 0, 16, 3, 0, 4, 2, 1, 0, 16, 1, 0x80, 1, 1, 7};
+	enum { LIBRARY_AT = 9 };
 	const char *directory = getenv("CKT_FUZZ_SEEDS");
+	uint8_t other[sizeof seed + 1];
 	(void)argc, (void)argv;
 	if (!directory)
 		return 0;
 	fuzz_write_seed(directory, "state", seed, sizeof seed);
+	/* The library in another version, or not at all, and no memory. */
+	memcpy(other, seed, sizeof seed);
+	other[LIBRARY_AT] = 4;
+	fuzz_write_seed(directory, "state-other-version", other, sizeof seed);
+	other[LIBRARY_AT] = 8;
+	fuzz_write_seed(directory, "state-no-library", other, sizeof seed);
+	other[LIBRARY_AT] = 0;
+	for (uint8_t number = 1; number < 8; number++) {
+		char name[] = "state-poor-0";
+		name[11] += (char)number;
+		other[sizeof seed] = number;
+		fuzz_write_seed(directory, name, other, sizeof other);
+	}
 	exit(0);
 }
