@@ -234,8 +234,8 @@ static void read_files(size_t size, uint8_t fails, uint8_t which)
 	}
 	if (!ckt_image_read_open(fds, (which >> 3 & 3) % 3, &image, message, sizeof message)) {
 		/* A file, one that may only be read, or a pipe, which nobody can sync. */
-		ckt_image_write_open(
-			which & 0x80 ? pipe_ends[1] : fds[which >> 5 & 1], &image, message, sizeof message);
+		ckt_image_write_open(which & 0x80 ? pipe_ends[1] : fds[which >> 5 & 1], &image,
+			message, sizeof message);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
 	fuzz_fail_allocation(0);
@@ -341,8 +341,8 @@ static ckt_image make_image(void)
 		.elsewhere = {1, elsewhere}};
 }
 
-static void write_seed(const char *to, const char *name, const ckt_image *image,
-	const uint8_t head[HEAD])
+static void write_seed(
+	const char *to, const char *name, const ckt_image *image, const uint8_t head[HEAD])
 {
 	static uint8_t seed[BODY_MAX];
 	uint8_t *encoded;
