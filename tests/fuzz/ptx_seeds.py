@@ -66,7 +66,8 @@ STATEMENTS = ["mov.f64 g, 0f3F800000;", "mov.f32 f, 0d3FF0000000000000;", "mov.u
               "mov.b128 h, -1;", "mov.u16 t, -1;", "cvt.s8.s32 t, r;", "ld.global.u32 r, [d+r];", "ld.global.u32 r, [[d]];", "ld.global.u32 r, [d][1];",
               "mov.u32 r, f[1];", "mov.u32 r, a[r];", "mov.u32 r, a[;", "{ ret }", "mov.b64 d, {r, {s, r}};", "mov.u32 r, " + "{" * 12 + "s" + "}" * 12 + ";",
               "vadd.u32.u32.u32 r, s.b0, s.h1;", "add.rn.sat.frob.u32 r, s, 1;", "add.u32.u32 r, s, 1;", "frob.u32 r;", "frob", "add.u32.s32.f32 r, s, 1;",
-              "mov.u32 r, " + ", ".join("s" * 40) + ";", "add" + ".u32" * 40 + " r, s, 1;", "add" + (".u" + "x" * 40) * 8 + " r, s, 1;", "mov.u32 r, (1 + 2) * 3;", "mov.u32 r, (s + 2);",
+              "mov.u32 r, " + ", ".join("s" * 40) + ";", "add" + ".u32" * 40 + " r, s, 1;", "add" + (".u" + "x" * 40) * 8 + " r, s, 1;", "mov.u32 r, (1 + 2) * 3;",
+              "mov.u32 r, (s + 2);",
               ".reg .b32 many<100000000>;", ".reg .b32 x<5>, y, z<2>;", "call (r), k, (s);", "setp.lt.u32 p|q, r, s;", "setp.lt.and.u32 p|q, r, s, !p;",
               "mov.pred p, %is_explicit_cluster;", "mov.u32 r, %laneid;", "mov.u64 d, %clock64;"]
 DECLARATIONS = [".global .u32 x[2] = {1, 2, 3};", ".global .u32 x[] = {1, 2, 3};", ".global .u32 x[2][2] = {{1, 2}, {3, 4, 5}};", ".global .u8 x[] = {" + "1," * 200 + "1};",
