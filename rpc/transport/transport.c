@@ -6,17 +6,25 @@
 
 #include "rpc/net.h"
 
+unsigned ckt_transport_polled(struct ckt_transport *t, unsigned want, short revents)
+{
+	if (t->operations->polled)
+		return t->operations->polled(t, want, revents);
+	return (revents & POLLIN ? CKT_TRANSPORT_READ : 0) |
+		(revents & POLLOUT ? CKT_TRANSPORT_WRITE : 0) |
+		(revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL) ? CKT_TRANSPORT_ENDED : 0);
+}
+
 int ckt_transport_wait(struct ckt_transport *t, unsigned want, int timeout_ms)
 {
-	if (want & CKT_TRANSPORT_READ && ckt_transport_pending(t))
-		return CKT_TRANSPORT_READ;
 	struct pollfd p = ckt_transport_pollfd(t, want);
+	unsigned ready = ckt_transport_ready(t, want);
+	if (ready)
+		return (int)ready;
 	int n = poll(&p, 1, timeout_ms);
 	if (n <= 0)
 		return n ? -errno : 0;
-	return (p.revents & POLLIN ? CKT_TRANSPORT_READ : 0) |
-		(p.revents & POLLOUT ? CKT_TRANSPORT_WRITE : 0) |
-		(p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL) ? CKT_TRANSPORT_ENDED : 0);
+	return (int)ckt_transport_polled(t, want, p.revents);
 }
 
 int ckt_transport_wait_until(struct ckt_transport *t, unsigned want, int64_t deadline_ms)
@@ -86,4 +94,22 @@ int ckt_transport_release(struct ckt_transport *t)
 	int fd = t->fd;
 	t->fd = -1;
 	return fd;
+}
+
+void ckt_transport_move(struct ckt_transport *to, struct ckt_transport *from)
+{
+	to->operations = from->operations;
+	to->state = from->state;
+	to->fd = from->fd;
+	from->fd = -1;
+	from->state = NULL;
+}
+
+const char *ckt_transport_name(const struct ckt_transport *t)
+{
+	if (!ckt_transport_open(t))
+		return "none";
+	if (t->operations != &ckt_transport_socket_operations)
+		return t->operations->name;
+	return ckt_net_is_local(t->fd) ? "unix" : "tcp";
 }

@@ -11,6 +11,7 @@
  *	        |  ckt_transport_read / _write / _wait / _shutdown / _close
  *	        v
  *	struct ckt_transport --operations--> socket.c (TCP and UNIX)
+ *	                                   \--> shared_memory.c (rings beside a UNIX socket)
  *
  * Ownership: whoever embeds the structure owns the connection and closes it with
  * ckt_transport_close.  ckt_transport_init_socket takes the descriptor over, and
@@ -26,15 +27,14 @@
  *
  * Threads: one thread may read while another one writes.  Two readers, or two writers, exclude each
  * other by a lock of their own.  Any thread may wait, ask `vanished` or shut down while the
- * transport is open.  Init, close and release run while no other thread is inside.
+ * transport is open; with CKT_TRANSPORT_ONE_WAITER only one thread may wait to read or to write, and
+ * nobody reads meanwhile.  Init, close and release run while no other thread is inside.
  *
  * What another transport brings:
  * - TLS: a read may need the socket to be writable, and a write may need it to be readable: `events`
  *   says what to poll for.  Decrypted bytes may lie in the library while the socket is silent:
- *   `pending` says so, and every wait looks there first.  `state` holds the TLS session; its own lock
+ *   `ready` says so, and every wait looks there first.  `state` holds the TLS session; its own lock
  *   makes one reader and one writer possible.  A session reaches its worker as descriptor and keys.
- * - Shared memory: two rings in `state`; `fd` is an eventfd that the peer writes to when a ring
- *   stops being empty or full.  `pending` looks at the ring, so a busy ring costs no system call.
  * - Several lanes: `state` holds the sockets and puts their bytes in order; `fd` is an epoll
  *   descriptor over all of them.
  * - RDMA: `fd` is the completion channel, `write` posts buffers and `read` copies from posted ones.
@@ -59,8 +59,20 @@ enum {
 	CKT_TRANSPORT_ENDED = 4,
 };
 
+/* What is special about a transport. */
+enum {
+	/* While the peer is awake, read and write do not enter the kernel. */
+	CKT_TRANSPORT_NO_CALL = 1,
+	/*
+	 * One thread at a time may wait, for whatever all threads want: the peer wakes one. ENDED alone
+	 * does not count.
+	 */
+	CKT_TRANSPORT_ONE_WAITER = 2,
+};
+
 struct ckt_transport_operations {
 	const char *name; /* for messages */
+	unsigned flags;
 	/* size > 0. */
 	ssize_t (*read)(struct ckt_transport *t, void *data, size_t size);
 	ssize_t (*write)(struct ckt_transport *t, const void *data, size_t size);
@@ -69,10 +81,18 @@ struct ckt_transport_operations {
 	/* pass_fd goes with the first byte that is written and stays the caller's; -1: none. */
 	ssize_t (*write_fd)(
 		struct ckt_transport *t, const struct iovec *parts, size_t count, int pass_fd);
-	/* Bytes lie inside that no poll announces.  NULL: never. */
-	bool (*pending)(struct ckt_transport *t);
-	/* The events of poll(2) that `want` (CKT_TRANSPORT_...) takes. */
+	/*
+	 * Before a poll: the events of poll(2) that `want` (CKT_TRANSPORT_...) takes.  The peer may be
+	 * told that this side is about to sleep.
+	 */
 	short (*events)(struct ckt_transport *t, unsigned want);
+	/*
+	 * Between `events` and the poll: what of `want` is possible that no poll announces.  NULL:
+	 * nothing.
+	 */
+	unsigned (*ready)(struct ckt_transport *t, unsigned want);
+	/* After the poll: what is possible.  NULL: what revents say. */
+	unsigned (*polled)(struct ckt_transport *t, unsigned want, short revents);
 	/* Data are under way, and the peer's host has given no sign for that long. */
 	bool (*vanished)(struct ckt_transport *t, unsigned after_ms);
 	/* The process at the other end; -EOPNOTSUPP where the transport crosses hosts. */
@@ -127,9 +147,18 @@ static inline ssize_t ckt_transport_write_fd(
 {
 	return t->operations->write_fd(t, parts, count, pass_fd);
 }
-static inline bool ckt_transport_pending(struct ckt_transport *t)
+/*
+ * Around a poll of the caller's own: pollfd, then ready, which is 0 if the poll must wait, then
+ * polled.
+ */
+static inline unsigned ckt_transport_ready(struct ckt_transport *t, unsigned want)
 {
-	return t->operations->pending && t->operations->pending(t);
+	return t->operations->ready ? t->operations->ready(t, want) : 0;
+}
+unsigned ckt_transport_polled(struct ckt_transport *t, unsigned want, short revents);
+static inline bool ckt_transport_is(const struct ckt_transport *t, unsigned flag)
+{
+	return t->operations->flags & flag;
 }
 static inline bool ckt_transport_vanished(struct ckt_transport *t, unsigned after_ms)
 {
@@ -163,5 +192,12 @@ int ckt_transport_write_all(
 void ckt_transport_finish(struct ckt_transport *t);
 void ckt_transport_shutdown(struct ckt_transport *t);
 void ckt_transport_close(struct ckt_transport *t);
-/* Takes the descriptor out, now the caller's; the transport is closed without touching it. */
+/*
+ * Takes the descriptor out, now the caller's; the transport is closed without touching it.  Only of a
+ * socket.
+ */
 int ckt_transport_release(struct ckt_transport *t);
+/* *to, which is closed, becomes what *from is, and *from is closed. */
+void ckt_transport_move(struct ckt_transport *to, struct ckt_transport *from);
+/* "tcp", "unix" or "shm"; "none" if it is not open. */
+const char *ckt_transport_name(const struct ckt_transport *t);

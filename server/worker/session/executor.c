@@ -465,14 +465,16 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 		(want_input ? CKT_TRANSPORT_READ : 0) | (want_output ? CKT_TRANSPORT_WRITE : 0);
 	/* A client that hangs up is none of our business while its commands wait. */
 	bool listen = worker->client_fd >= 0 && want;
-	if (listen && want_input && ckt_transport_pending(client))
-		return;
 	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}};
 	if (listen)
 		fds[1] = ckt_transport_pollfd(client, want);
+	if (listen && ckt_transport_ready(client, want))
+		return;
 	ckt_lookahead_asleep(&worker->lookahead, true);
 	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) ? HOLD_LOOK_MS : -1);
 	ckt_lookahead_asleep(&worker->lookahead, false);
+	if (listen)
+		ckt_transport_polled(client, want, fds[1].revents);
 	if (fds[0].revents & POLLIN) {
 		uint64_t number;
 		ssize_t ignored = read(worker->wake_fd, &number, sizeof number);

@@ -73,9 +73,9 @@ static ssize_t double_write_fd(
 	return n;
 }
 
-static bool double_pending(struct ckt_transport *t)
+static unsigned double_ready(struct ckt_transport *t, unsigned want)
 {
-	return ((struct double_transport *)t)->pending;
+	return ((struct double_transport *)t)->pending ? want & CKT_TRANSPORT_READ : 0;
 }
 
 static short double_events(struct ckt_transport *t, unsigned want)
@@ -124,7 +124,7 @@ static const struct ckt_transport_operations operations = {
 	.write = double_write,
 	.read_fd = double_read_fd,
 	.write_fd = double_write_fd,
-	.pending = double_pending,
+	.ready = double_ready,
 	.events = double_events,
 	.vanished = double_vanished,
 	.peer_process = double_peer_process,
