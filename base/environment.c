@@ -63,6 +63,10 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 		"1 waits for every call, so that the call that caused an error reports "
 		"it"},
 	{"CRICKET_TOKEN_FILE", "file with the token of a server that requires one"},
+	{"CRICKET_TRANSPORT",
+		"tcp, unix or shm: what the connection to the server must run over; by "
+		"default shared memory (shm) beside a UNIX socket, and else what the "
+		"address says"},
 };
 const size_t ckt_environment_variables_count =
 	sizeof(ckt_environment_variables) / sizeof(ckt_environment_variables[0]);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "rpc/net.h"
 
@@ -74,12 +75,14 @@ uint8_t *ckt_hello_put(uint8_t *p, uint32_t xid, const ckt_greeting *greeting,
 	return ckt_put_fixed(p, challenge->args, challenge->args_bytes);
 }
 
-int ckt_hello_answer_read(int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res)
+int ckt_hello_answer_read(
+	int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res, int *ret_memory_fd)
 {
+	int passed = -1;
 	uint8_t *data;
 	size_t size;
 	struct ckt_reply_header header = {0};
-	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, NULL);
+	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, &passed);
 	if (result)
 		return result;
 	struct ckt_cursor c = {.p = data, .end = data + size};
@@ -88,5 +91,11 @@ int ckt_hello_answer_read(int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_r
 	else
 		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_res, ret_res);
 	free(data);
+	if (passed >= 0 && (result || !ret_memory_fd)) {
+		close(passed);
+		passed = -1;
+	}
+	if (ret_memory_fd)
+		*ret_memory_fd = passed;
 	return result;
 }

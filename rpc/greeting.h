@@ -30,5 +30,9 @@ bool ckt_greeting_takes_token(const ckt_greeting *greeting);
 uint8_t *ckt_hello_put(uint8_t *p, uint32_t xid, const ckt_greeting *greeting,
 	const struct ckt_token *token, struct ckt_credential *credential,
 	const struct ckt_challenge *challenge);
-/* xdr_free() it on success, also if the server refuses. */
-int ckt_hello_answer_read(int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res);
+/*
+ * xdr_free() it on success, also if the server refuses.  ret_memory_fd (may be NULL) gets a descriptor
+ * that came with it, now the caller's, or -1.
+ */
+int ckt_hello_answer_read(
+	int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res, int *ret_memory_fd);

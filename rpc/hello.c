@@ -59,7 +59,7 @@ int ckt_hello_control(int fd, bool is_unix, const char *program, const char *tok
 	explicit_bzero(&token, sizeof token);
 	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	if (!result)
-		result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res);
+		result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res, NULL);
 	if (!result && res.status != CKT_HELLO_OK) {
 		snprintf(ret_message, message_size, "%s", res.ckt_hello_res_u.refused.message);
 		result = -EACCES;

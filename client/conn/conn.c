@@ -343,6 +343,7 @@ static int read_something(struct ckt_conn *conn, const struct ckt_spin *spin)
 		int result = ckt_conn_read(conn, 0);
 		if (result != -EAGAIN)
 			return result;
+		__builtin_ia32_pause();
 	}
 	return ckt_conn_read(conn, 1000);
 }
@@ -623,14 +624,11 @@ CUresult ckt_conn_open_session(
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	for (int hops = 0;; hops++) {
-		int fd,
-			result = ckt_connect(conn, conn->address_text, CKT_HELLO_NEW,
-				ckt_settings.connect_timeout_ms, &fd, &ok, moved, sizeof moved,
-				message, sizeof message);
-		if (!result) {
-			ckt_transport_init_socket(&conn->transport, fd);
+		int result = ckt_connect(conn, conn->address_text, CKT_HELLO_NEW,
+			ckt_settings.connect_timeout_ms, &conn->transport, &ok, moved, sizeof moved,
+			message, sizeof message);
+		if (!result)
 			break;
-		}
 		if (result != -EREMCHG || hops == 8)
 			return no_session(conn, result, message);
 		snprintf(conn->address_text, sizeof conn->address_text, "%s", moved);
@@ -650,6 +648,7 @@ CUresult ckt_conn_open_session(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	conn->pid = getpid();
+	conn->direct = ckt_transport_is(&conn->transport, CKT_TRANSPORT_NO_CALL);
 	atomic_store(&conn->state, CKT_CONN_OPEN);
 	CUresult result = take_part(conn, part, parts);
 	if (!result)
@@ -661,8 +660,9 @@ CUresult ckt_conn_open_session(
 		atomic_store(&conn->state, CKT_CONN_LOST);
 		return result;
 	}
-	ckt_debug("session %s on %s at %s, %u device(s)", conn->session, conn->server,
-		conn->address_text, ret_devices->devices.devices_len);
+	ckt_debug("session %s on %s at %s over %s, %u device(s)", conn->session, conn->server,
+		conn->address_text, ckt_transport_name(&conn->transport),
+		ret_devices->devices.devices_len);
 	return CUDA_SUCCESS;
 }
 
@@ -671,6 +671,10 @@ static CUresult open_all(void)
 	ckt_settings_load();
 	if (ckt_settings.address_error[0]) {
 		ckt_log_user("no GPU: REMOTE_GPU_ADDRESS: %s", ckt_settings.address_error);
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	if (ckt_settings.transport_error[0]) {
+		ckt_log_user("no GPU: %s", ckt_settings.transport_error);
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	snprintf(ckt_conn.address_text, sizeof ckt_conn.address_text, "%s", ckt_settings.address);

@@ -80,6 +80,8 @@ struct ckt_conn {
 	/* rpc/transport/transport.h says which thread may use it when */
 	struct ckt_transport transport;
 	_Atomic int connecting_fd; /* a descriptor that is still connecting; -1 for none */
+	_Atomic bool direct;       /* the transport is CKT_TRANSPORT_NO_CALL */
+	bool no_rings;             /* the shared memory of a server was of no use */
 	/* counts connections: errors of an earlier connection are ignored */
 	_Atomic uint64_t epoch;
 	pid_t pid;
@@ -197,11 +199,12 @@ CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices);
 uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok);
 /*
  * Connects, reads the greeting and sends the hello. kind: NEW or RESUME. 0, or -errno with a
- * message; -EAGAIN: worth another attempt; -EREMCHG: the session is at ret_moved_to.
+ * message; -EAGAIN: worth another attempt; -EREMCHG: the session is at ret_moved_to;
+ * -EPROTONOSUPPORT: CRICKET_TRANSPORT forbids it.  The caller closes *ret_transport.
  */
 int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind,
-	int timeout_ms, int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_moved_to,
-	size_t moved_size, char *ret_message, size_t message_size);
+	int timeout_ms, struct ckt_transport *ret_transport, struct ckt_hello_ok *ret_ok,
+	char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size);
 
 /* ---- send.c */
 /* Writes the encoded commands and waits for the socket. 0, or -errno if the connection broke. */

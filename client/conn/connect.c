@@ -12,6 +12,7 @@
 #include "client/conn/hostmem.h"
 #include "client/conn/settings.h"
 #include "rpc/greeting.h"
+#include "rpc/transport/shared_memory.h"
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
 
@@ -88,8 +89,8 @@ static int choose_secret(
  * The server reads CUDA_VISIBLE_DEVICES, because it knows the GPUs; the hello holds it in pieces.
  */
 struct visible {
-	/* with room for the job */
-	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 2];
+	/* with room for the job and the rings */
+	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 3];
 	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
 	unsigned count;
 };
@@ -122,12 +123,36 @@ static int memory_for(int fd)
 	return ckt_net_is_local(fd) ? ckt_host_memory_file() : -1;
 }
 
-uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
+/* The server's value of that capability; 0: none. */
+static uint64_t answered(const struct ckt_hello_ok *ok, const char *name)
 {
 	for (u_int i = 0; i < ok->capabilities.capabilities_len; i++)
-		if (strcmp(ok->capabilities.capabilities_val[i].name, CKT_CAPABILITY_COPY) == 0)
+		if (strcmp(ok->capabilities.capabilities_val[i].name, name) == 0)
 			return ok->capabilities.capabilities_val[i].value;
 	return 0;
+}
+
+uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
+{
+	return answered(ok, CKT_CAPABILITY_COPY);
+}
+
+/* Adds the capabilities of every session's hello: there is room for them. */
+static void put_common(const struct ckt_conn *conn, int fd, enum ckt_hello_kind kind, char *job,
+	struct ckt_hello_args *hello)
+{
+	ckt_capability *end =
+		hello->capabilities.capabilities_val + hello->capabilities.capabilities_len;
+	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
+		ckt_settings.transport == CKT_TRANSPORT_SHM;
+	if (kind == CKT_HELLO_DATA)
+		return;
+	/* A restored session may have a new server and worker: a RESUME hello also names the job. */
+	if (*ckt_settings.job)
+		*end++ = (ckt_capability){.name = job};
+	if (takes_rings && !conn->no_rings && ckt_net_is_local(fd))
+		*end++ = (ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
+	hello->capabilities.capabilities_len = (u_int)(end - hello->capabilities.capabilities_val);
 }
 
 static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting,
@@ -163,19 +188,16 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 		: 0;
 	if (result)
 		return result;
-	ckt_capability resume[3] = {{(char *)CKT_CAPABILITY_COPY, conn->copy},
+	ckt_capability resume[4] = {{(char *)CKT_CAPABILITY_COPY, conn->copy},
 		{(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy}};
 	bool is_new = kind == CKT_HELLO_NEW;
 	hello.capabilities.capabilities_val = is_new ? visible.pieces : resume;
 	hello.capabilities.capabilities_len = is_new     ? visible.count
 		: kind == CKT_HELLO_RESUME && conn->copy ? 2
 							 : 0;
-	/* A restored session may have a new server and worker: a RESUME hello also names the job. */
 	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
 	snprintf(job, sizeof job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
-	if (*ckt_settings.job && kind != CKT_HELLO_DATA)
-		hello.capabilities.capabilities_val[hello.capabilities.capabilities_len++] =
-			(ckt_capability){.name = job};
+	put_common(conn, fd, kind, job, &hello);
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)args, sizeof args, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &hello))
@@ -223,11 +245,11 @@ static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char 
 }
 
 static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms,
-	struct ckt_hello_ok *ret_ok, char *ret_moved_to, size_t moved_size, char *ret_message,
-	size_t message_size)
+	struct ckt_hello_ok *ret_ok, int *ret_memory_fd, char *ret_moved_to, size_t moved_size,
+	char *ret_message, size_t message_size)
 {
 	struct ckt_hello_res res = {0};
-	int result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res);
+	int result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res, ret_memory_fd);
 	if (result)
 		return result;
 	if (res.status == CKT_HELLO_OK) {
@@ -239,53 +261,143 @@ static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms,
 	return result;
 }
 
-int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind,
-	int timeout_ms, int *ret_fd, struct ckt_hello_ok *ret_ok, char *ret_moved_to,
-	size_t moved_size, char *ret_message, size_t message_size)
+/* ---- What the connection runs over */
+
+/* Whether CRICKET_TRANSPORT allows this socket. */
+static int check_forced(const char *address_text, int fd, char *ret_message, size_t message_size)
 {
-	struct ckt_address address;
-	struct ckt_greeting greeting = {0};
-	char cause[CKT_MESSAGE_MAX];
-	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
-	int fd;
-	*ret_message = 0;
-	int result = ckt_address_parse(address_text, &address, ret_message, message_size);
-	if (result)
-		return result;
-	result = ckt_net_connect(&address, timeout_ms, &fd, cause, sizeof cause);
-	if (result) {
-		if (!ckt_settings.address_given && kind == CKT_HELLO_NEW)
+	bool local = ckt_net_is_local(fd);
+	if (ckt_settings.transport == CKT_TRANSPORT_AUTO ||
+		local == (ckt_settings.transport != CKT_TRANSPORT_TCP))
+		return 0;
+	snprintf(ret_message, message_size,
+		local ? "CRICKET_TRANSPORT=tcp, but %.300s is a UNIX socket; unset it, or name the "
+			"server's TCP address"
+		      : "CRICKET_TRANSPORT=%2$s, but %1$.300s is not a UNIX socket of this host; "
+			"unset it, or name the server's UNIX socket",
+		address_text, ckt_settings.transport == CKT_TRANSPORT_SHM ? "shm" : "unix");
+	return -EPROTONOSUPPORT;
+}
+
+/*
+ * Begins what the server's answer says: the socket, or rings beside it. -EOPNOTSUPP: the rings are of
+ * no use; the socket stays the caller's after any error.
+ */
+static int begin_transport(int fd, int memory_fd, const struct ckt_hello_ok *ok,
+	struct ckt_transport *ret_transport, char *ret_message, size_t message_size)
+{
+	uint64_t bytes = answered(ok, CKT_CAPABILITY_RINGS);
+	if (!bytes) {
+		if (ckt_settings.transport == CKT_TRANSPORT_SHM) {
 			snprintf(ret_message, message_size,
-				"%s; set REMOTE_GPU_ADDRESS to a host that runs "
-				"cricket-server",
-				cause);
-		else
-			snprintf(ret_message, message_size,
-				"%s; check that cricket-server runs there and that "
-				"REMOTE_GPU_ADDRESS is right",
-				cause);
-		return result;
+				"CRICKET_TRANSPORT=shm, but the server gave no shared memory (its "
+				"log says why, or it is an older one); unset it");
+			return -EPROTONOSUPPORT;
+		}
+		ckt_transport_init_socket(ret_transport, fd);
+		return 0;
 	}
-	atomic_store(&conn->connecting_fd, fd);
-	result = ckt_greeting_read(fd, deadline_ms, &greeting);
+	int result = memory_fd < 0
+		? -EPROTO
+		: ckt_transport_init_shared_memory(ret_transport, fd, memory_fd, bytes, false);
+	if (!result)
+		return 0;
+	snprintf(ret_message, message_size, "cannot use the server's shared memory: %s",
+		strerror(-result));
+	return ckt_settings.transport == CKT_TRANSPORT_SHM ? -EPROTONOSUPPORT : -EOPNOTSUPP;
+}
+
+/* The worker uses the rings by now: the session is taken up again without them. */
+static void without_rings(struct ckt_conn *conn, const struct ckt_hello_ok *ok, const char *message)
+{
+	ckt_log_user(
+		"%s; the connection to %s stays on the UNIX socket", message, conn->address_text);
+	conn->no_rings = true;
+	snprintf(conn->session, sizeof conn->session, "%s", ok->session);
+	conn->generation = ok->generation;
+	conn->offered_copy = ckt_conn_copy_of(ok);
+}
+
+static int say_hello(struct ckt_conn *conn, int fd, enum ckt_hello_kind kind, int64_t deadline_ms,
+	struct ckt_hello_ok *ret_ok, int *ret_memory_fd, char *ret_moved_to, size_t moved_size,
+	char *ret_message, size_t message_size)
+{
+	struct ckt_greeting greeting = {0};
+	int result = ckt_greeting_read(fd, deadline_ms, &greeting);
 	if (!result) {
 		result = send_hello(
 			conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
 		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	}
 	if (!result)
-		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_moved_to, moved_size,
-			ret_message, message_size);
-	atomic_store(&conn->connecting_fd, -1);
-	if (result) {
-		close(fd);
-		if (!*ret_message)
-			snprintf(ret_message, message_size,
-				"%s during the hello; check that this is a "
-				"cricket-server's port",
-				strerror(-result));
+		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_memory_fd, ret_moved_to,
+			moved_size, ret_message, message_size);
+	if (result && !*ret_message)
+		snprintf(ret_message, message_size,
+			"%s during the hello; check that this is a "
+			"cricket-server's port",
+			strerror(-result));
+	return result;
+}
+
+static int open_socket(const char *address_text, enum ckt_hello_kind kind, int timeout_ms,
+	int *ret_fd, char *ret_message, size_t message_size)
+{
+	struct ckt_address address;
+	char cause[CKT_MESSAGE_MAX];
+	int result = ckt_address_parse(address_text, &address, ret_message, message_size);
+	if (result)
+		return result;
+	result = ckt_net_connect(&address, timeout_ms, ret_fd, cause, sizeof cause);
+	if (!result) {
+		result = check_forced(address_text, *ret_fd, ret_message, message_size);
+		if (result)
+			close(*ret_fd);
 		return result;
 	}
-	*ret_fd = fd;
-	return 0;
+	if (!ckt_settings.address_given && kind == CKT_HELLO_NEW)
+		snprintf(ret_message, message_size,
+			"%s; set REMOTE_GPU_ADDRESS to a host that runs "
+			"cricket-server",
+			cause);
+	else
+		snprintf(ret_message, message_size,
+			"%s; check that cricket-server runs there and that "
+			"REMOTE_GPU_ADDRESS is right",
+			cause);
+	return result;
+}
+
+int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind,
+	int timeout_ms, struct ckt_transport *ret_transport, struct ckt_hello_ok *ret_ok,
+	char *ret_moved_to, size_t moved_size, char *ret_message, size_t message_size)
+{
+	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
+	int fd, memory_fd = -1;
+	*ret_message = 0;
+	int result = open_socket(address_text, kind, timeout_ms, &fd, ret_message, message_size);
+	if (result)
+		return result;
+	atomic_store(&conn->connecting_fd, fd);
+	result = say_hello(conn, fd, kind, deadline_ms, ret_ok, &memory_fd, ret_moved_to,
+		moved_size, ret_message, message_size);
+	if (!result) {
+		result = begin_transport(
+			fd, memory_fd, ret_ok, ret_transport, ret_message, message_size);
+		if (result == -EOPNOTSUPP)
+			without_rings(conn, ret_ok, ret_message);
+		if (result)
+			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
+	}
+	atomic_store(&conn->connecting_fd, -1);
+	if (memory_fd >= 0)
+		close(memory_fd);
+	if (!result)
+		return 0;
+	close(fd);
+	if (result != -EOPNOTSUPP)
+		return result;
+	memset(ret_ok, 0, sizeof *ret_ok);
+	return ckt_connect(conn, address_text, CKT_HELLO_RESUME, timeout_ms, ret_transport, ret_ok,
+		ret_moved_to, moved_size, ret_message, message_size);
 }

@@ -17,10 +17,11 @@
 #include "rpc/hostmem.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "rpc/record.h"
 
 enum { FILL_TIMEOUT_MS = 60000 };
 
-int (*_Atomic ckt_host_memory_lost)(int fd);
+int (*_Atomic ckt_host_memory_lost)(struct ckt_transport *to);
 
 static struct {
 	pthread_mutex_t lock;
@@ -154,7 +155,7 @@ void ckt_host_memory_unmap(uint64_t offset, uint64_t size)
 	errno = saved_errno;
 }
 
-static int fill(int fd, uint64_t address, const void *data, uint64_t size)
+static int fill(struct ckt_transport *to, uint64_t address, const void *data, uint64_t size)
 {
 	uint8_t *record;
 	size_t record_size;
@@ -164,17 +165,17 @@ static int fill(int fd, uint64_t address, const void *data, uint64_t size)
 		(xdrproc_t)xdr_ckt_host_fill_args, &args, &record, &record_size);
 	if (result)
 		return result;
-	result = ckt_net_write_record(
-		fd, record, record_size, ckt_net_now_ms() + FILL_TIMEOUT_MS, -1);
+	result = ckt_record_write(to, record, record_size, ckt_net_now_ms() + FILL_TIMEOUT_MS, -1);
 	free(record);
 	return result;
 }
 
-int ckt_host_memory_fill(int fd, uint64_t address, const void *data, uint64_t size)
+int ckt_host_memory_fill(
+	struct ckt_transport *to, uint64_t address, const void *data, uint64_t size)
 {
-	int result = size ? 0 : fill(fd, 0, NULL, 0);
+	int result = size ? 0 : fill(to, 0, NULL, 0);
 	for (uint64_t at = 0; at < size && !result; at += CKT_HOST_FILL_MAX)
-		result = fill(fd, address + at, (const uint8_t *)data + at,
+		result = fill(to, address + at, (const uint8_t *)data + at,
 			size - at < CKT_HOST_FILL_MAX ? size - at : CKT_HOST_FILL_MAX);
 	return result;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "rpc/session.h"
+#include "rpc/transport/transport.h"
 
 /* The descriptor for a hello, or -1 if none is sent.  This module keeps ownership. */
 int ckt_host_memory_file(void);
@@ -33,9 +34,10 @@ bool ckt_host_memory_map(uint64_t offset, uint64_t size);
 void ckt_host_memory_unmap(uint64_t offset, uint64_t size);
 
 /*
- * Called on LOST, without any lock and before anything is sent over fd: the memory is no longer
+ * Called on LOST, without any lock and before anything is sent over the new connection: the memory is no longer
  * shared, and ckt_host_memory_fill must send its contents.  0 or -errno.
  */
-extern int (*_Atomic ckt_host_memory_lost)(int fd);
+extern int (*_Atomic ckt_host_memory_lost)(struct ckt_transport *to);
 /* Sends one piece. 0 or -errno. size 0: the end of the contents. */
-int ckt_host_memory_fill(int fd, uint64_t address, const void *data, uint64_t size);
+int ckt_host_memory_fill(
+	struct ckt_transport *to, uint64_t address, const void *data, uint64_t size);

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"
@@ -86,22 +85,22 @@ static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 	return older;
 }
 
-/* Tries all places once. 0 and the descriptor, or -EAGAIN if no server has the session yet. */
-static int find_session(struct ckt_conn *conn, int *ret_fd, struct ckt_hello_ok *ret_ok,
-	char *ret_message, size_t message_size)
+/* Tries all places once. 0 and the connection, or -EAGAIN if no server has the session yet. */
+static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
+	struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
 {
 	for (unsigned i = 0; i < PLACE_STANDBY + ckt_settings.standby_count; i++) {
 		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX];
 		if (!candidate(conn, i, address, sizeof address))
 			continue;
-		int result = ckt_connect(conn, address, CKT_HELLO_RESUME, 3000, ret_fd, ret_ok,
+		int result = ckt_connect(conn, address, CKT_HELLO_RESUME, 3000, ret_found, ret_ok,
 			moved, sizeof moved, ret_message, message_size);
 		if (result == -EREMCHG) {
 			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
 			return -EAGAIN;
 		}
 		if (!result && is_older(conn, ret_ok)) {
-			close(*ret_fd);
+			ckt_transport_close(ret_found);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
 			snprintf(ret_message, message_size,
 				"%.256s holds an older state of the session than the program has seen",
@@ -180,19 +179,19 @@ void ckt_conn_leave_reader(struct ckt_conn *conn)
 	pthread_mutex_unlock(&conn->read_lock);
 }
 
-static int switch_to(struct ckt_conn *conn, int fd, const struct ckt_hello_ok *ok)
+static int switch_to(
+	struct ckt_conn *conn, struct ckt_transport *found, const struct ckt_hello_ok *ok)
 {
 	pthread_mutex_lock(&conn->send_lock);
 	pthread_mutex_lock(&conn->lock);
-	struct ckt_transport found;
-	ckt_transport_init_socket(&found, fd);
-	int result = send_again(conn, &found, ok->executed);
+	int result = send_again(conn, found, ok->executed);
 	if (!result) {
 		conn->generation = ok->generation;
 		conn->offered_copy = ckt_conn_copy_of(ok);
 		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
 		ckt_transport_close(&conn->transport);
-		ckt_transport_init_socket(&conn->transport, ckt_transport_release(&found));
+		ckt_transport_move(&conn->transport, found);
+		conn->direct = ckt_transport_is(&conn->transport, CKT_TRANSPORT_NO_CALL);
 		conn->epoch++;
 		atomic_store(&conn->state, CKT_CONN_OPEN);
 		pthread_cond_broadcast(&conn->state_cond);
@@ -206,10 +205,10 @@ static int switch_to(struct ckt_conn *conn, int fd, const struct ckt_hello_ok *o
  * If the worker no longer shares the program's pinned memory, sends it the contents before the
  * commands that use them.
  */
-static int tell_host_memory(int fd, const struct ckt_hello_ok *ok)
+static int tell_host_memory(struct ckt_transport *found, const struct ckt_hello_ok *ok)
 {
-	int (*lost)(int fd) = atomic_load(&ckt_host_memory_lost);
-	return ckt_host_memory_answer(ok) && lost ? lost(fd) : 0;
+	int (*lost)(struct ckt_transport * to) = atomic_load(&ckt_host_memory_lost);
+	return ckt_host_memory_answer(ok) && lost ? lost(found) : 0;
 }
 
 /* Tries until the session is found or the time is up.  False: give up. */
@@ -219,11 +218,12 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 	bool told = false;
 	for (unsigned wait_ms = 5;; wait_ms = wait_ms < 500 ? wait_ms * 2 : 500) {
 		struct ckt_hello_ok ok = {0};
-		int fd, result = find_session(conn, &fd, &ok, message, message_size);
+		struct ckt_transport found;
+		int result = find_session(conn, &found, &ok, message, message_size);
 		if (!result) {
-			result = tell_host_memory(fd, &ok);
+			result = tell_host_memory(&found, &ok);
 			if (!result)
-				result = switch_to(conn, fd, &ok);
+				result = switch_to(conn, &found, &ok);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 			if (!result) {
 				if (told)
@@ -232,7 +232,7 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 				atomic_store(&conn->parked, false);
 				return true;
 			}
-			close(fd);
+			ckt_transport_close(&found);
 		}
 		bool parked = atomic_load(&conn->parked);
 		if (parked && !told) {

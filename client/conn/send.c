@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending: threads write the ring's encoded bytes to the socket in the order of encoding.
+ * Sending: threads write the ring's encoded bytes to the connection in the order of encoding.
  *
- * A waiting thread sends before it waits.  The flusher sends commands that no thread waits for.
+ * A waiting thread sends before it waits.  Over shared memory every thread sends at once.  The flusher sends commands that no thread waits for.
  * The flusher is a thread that sleeps on a futex while there is nothing to do.  After each write it
  * polls for a short time, so that a row of launches needs no wake-up.  One write of the flusher
  * sends everything that was encoded during the write before.  While the program is idle, the
@@ -20,6 +20,9 @@
 #include "client/conn/settings.h"
 #include "base/log.h"
 
+/* A bound on a wait that another thread's signal ends. */
+enum { READER_NS = 10000000 };
+
 /* Precondition: read_lock held. */
 static bool reader_free(const struct ckt_conn *conn)
 {
@@ -27,29 +30,52 @@ static bool reader_free(const struct ckt_conn *conn)
 }
 
 /*
- * The socket is full.  The worker may itself wait until the client takes its replies, so this
- * thread also reads if no other thread does.
+ * Another thread reads.  If only one thread may wait, the peer wakes that one when there is room
+ * again: it then signals.  Precondition: read_lock held.
+ */
+static void wait_for_reader(struct ckt_conn *conn)
+{
+	struct timespec until;
+	ckt_transport_pollfd(&conn->transport, CKT_TRANSPORT_WRITE);
+	if (ckt_transport_ready(&conn->transport, CKT_TRANSPORT_WRITE))
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += READER_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	conn->sleepers++;
+	pthread_cond_timedwait(&conn->read_cond, &conn->read_lock, &until);
+	conn->sleepers--;
+}
+
+/*
+ * The connection takes no more.  The worker may itself wait until the client takes its replies, so
+ * this thread also reads if no other thread does.
  */
 static void wait_writable(struct ckt_conn *conn)
 {
-	int ready =
-		ckt_transport_wait(&conn->transport, CKT_TRANSPORT_READ | CKT_TRANSPORT_WRITE, 100);
-	if (ready <= 0 || ready & CKT_TRANSPORT_WRITE)
-		return;
+	bool one_waiter = ckt_transport_is(&conn->transport, CKT_TRANSPORT_ONE_WAITER);
 	pthread_mutex_lock(&conn->read_lock);
 	bool mine = reader_free(conn);
 	if (mine) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
+		int ready = ckt_transport_wait(
+			&conn->transport, CKT_TRANSPORT_READ | CKT_TRANSPORT_WRITE, 100);
 		/* The next send notices a broken connection again. */
-		ckt_conn_read(conn, 0);
+		if (ready > 0 && ready & CKT_TRANSPORT_READ)
+			ckt_conn_read(conn, 0);
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
 		if (conn->sleepers)
 			pthread_cond_broadcast(&conn->read_cond);
+	} else if (one_waiter) {
+		wait_for_reader(conn);
 	}
 	pthread_mutex_unlock(&conn->read_lock);
-	if (!mine)
+	if (!mine && !one_waiter)
 		ckt_transport_wait(&conn->transport, CKT_TRANSPORT_WRITE, 10);
 }
 
@@ -150,7 +176,9 @@ static void read_in_background(struct ckt_conn *conn)
 	if (reader_free(conn)) {
 		conn->reading = true;
 		pthread_mutex_unlock(&conn->read_lock);
-		result = ckt_conn_read(conn, 0);
+		/* A wait, because a look into shared memory does not show the connection's end. */
+		if (ckt_transport_wait(&conn->transport, CKT_TRANSPORT_READ, 0) != 0)
+			result = ckt_conn_read(conn, 0);
 		pthread_mutex_lock(&conn->read_lock);
 		conn->reading = false;
 		if (conn->sleepers)
@@ -208,6 +236,22 @@ static void send_first(struct ckt_conn *conn)
 	errno = saved_errno;
 }
 
+/*
+ * Where a write is a copy, each thread sends its own commands, and nothing is left for the flusher:
+ * true.  It is the flusher's after all if another thread sends, if there is no room, and if the
+ * connection broke.
+ */
+static bool send_at_once(struct ckt_conn *conn)
+{
+	if (!atomic_load_explicit(&conn->direct, memory_order_relaxed) ||
+		pthread_mutex_trylock(&conn->send_lock))
+		return false;
+	bool sent = atomic_load(&conn->state) == CKT_CONN_OPEN && !send_some(conn, false) &&
+		!unsent(conn);
+	pthread_mutex_unlock(&conn->send_lock);
+	return sent;
+}
+
 void ckt_conn_flusher_kick(struct ckt_conn *conn)
 {
 	if (__builtin_expect(!conn->flusher_running, 0)) {
@@ -217,6 +261,8 @@ void ckt_conn_flusher_kick(struct ckt_conn *conn)
 			ckt_conn_broken(conn, epoch, result);
 		return;
 	}
+	if (send_at_once(conn))
+		return;
 	if (atomic_load(&conn->flusher_asleep) && atomic_exchange(&conn->flusher_asleep, 0)) {
 		if (ckt_settings.spin_us)
 			send_first(conn);

@@ -141,6 +141,25 @@ static void load_address(void)
 		strcpy(ckt_settings.address, "unix:/run/cricket/socket");
 }
 
+static void load_transport(void)
+{
+	static const char *const names[] = {[CKT_TRANSPORT_TCP] = "tcp",
+		[CKT_TRANSPORT_UNIX] = "unix",
+		[CKT_TRANSPORT_SHM] = "shm"};
+	const char *text = getenv("CRICKET_TRANSPORT");
+	ckt_settings.transport = CKT_TRANSPORT_AUTO;
+	ckt_settings.transport_error[0] = 0;
+	if (!text || !*text)
+		return;
+	for (unsigned i = CKT_TRANSPORT_TCP; i <= CKT_TRANSPORT_SHM; i++)
+		if (strcmp(text, names[i]) == 0)
+			ckt_settings.transport = i;
+	if (ckt_settings.transport == CKT_TRANSPORT_AUTO)
+		snprintf(ckt_settings.transport_error, sizeof ckt_settings.transport_error,
+			"CRICKET_TRANSPORT=%.32s is no transport: use tcp, unix or shm, or unset it",
+			text);
+}
+
 static void load_spin(void)
 {
 	ckt_settings.processors = ckt_processors();
@@ -162,6 +181,7 @@ void ckt_settings_load(void)
 	ckt_settings.sync = load_number("CRICKET_SYNC", 0, 1, 0);
 	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
 	load_spin();
+	load_transport();
 	ckt_settings.connect_timeout_ms = 10000;
 	ckt_settings.reconnect_timeout_ms =
 		load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;

@@ -12,6 +12,14 @@
 
 enum { CKT_STANDBY_MAX = 16 };
 
+/* CRICKET_TRANSPORT; AUTO: unset. */
+enum ckt_transport_choice {
+	CKT_TRANSPORT_AUTO,
+	CKT_TRANSPORT_TCP,
+	CKT_TRANSPORT_UNIX,
+	CKT_TRANSPORT_SHM,
+};
+
 struct ckt_settings {
 	/* REMOTE_GPU_ADDRESS, or the local server's socket */
 	char address[CKT_ADDRESS_TEXT_MAX];
@@ -25,6 +33,8 @@ struct ckt_settings {
 	const char *token_file; /* CRICKET_TOKEN_FILE or NULL */
 	bool sync;              /* CRICKET_SYNC=1 */
 	bool share_memory;      /* CRICKET_SHARE_MEMORY, unless it is 0 */
+	enum ckt_transport_choice transport;
+	char transport_error[128]; /* the error in CRICKET_TRANSPORT; empty: none */
 	/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
 	int spin_us;
 	bool spin_given;     /* the user set CRICKET_SPIN */

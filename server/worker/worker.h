@@ -105,6 +105,7 @@ struct ckt_worker {
 	struct ckt_hostmem host;
 	struct ckt_staging staging;
 	int client_fd;
+	struct ckt_transport client_transport; /* client_fd's, or the rings beside it */
 	uint64_t client_epoch;
 	pthread_t executor;
 	int64_t spin_ns; /* how long it polls for a command before it sleeps */
@@ -132,6 +133,7 @@ struct ckt_worker {
 		int fd;        /* a new client's socket, or -1 */
 		int memory_fd; /* the file of its pinned memory, or -1 */
 		uint32_t xid;
+		bool takes_rings; /* CKT_CAPABILITY_RINGS, over a UNIX socket */
 	} new_client;
 	bool go;                    /* the tables are the executor's from now on */
 	struct ckt_parting parting; /* the message for the client at the end */

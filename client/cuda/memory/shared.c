@@ -79,7 +79,7 @@ static void set_region(struct piece *piece, struct ckt_managed_region *region)
 }
 
 /* The session has resumed, and the worker does not share the pages (ckt_host_memory_lost). */
-static int lose(int fd)
+static int lose(struct ckt_transport *to)
 {
 	int result = 0;
 	pthread_mutex_lock(&lock);
@@ -89,11 +89,11 @@ static int lose(int fd)
 		ckt_range_set_shared(piece->base, false);
 		piece->lost = true;
 		const void *contents = ckt_managed_wake(piece->region);
-		result = contents ? ckt_host_memory_fill(fd, piece->base, contents, piece->size)
+		result = contents ? ckt_host_memory_fill(to, piece->base, contents, piece->size)
 				  : -ENOMEM;
 	}
 	pthread_mutex_unlock(&lock);
-	return result ? result : ckt_host_memory_fill(fd, 0, NULL, 0);
+	return result ? result : ckt_host_memory_fill(to, 0, NULL, 0);
 }
 
 static CUresult map(struct piece *piece, uint64_t base, uint64_t context)

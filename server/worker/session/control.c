@@ -245,6 +245,7 @@ static void adopt_client(
 		close(worker->new_client.fd);
 	worker->new_client.fd = request->passed_fd;
 	worker->new_client.xid = args->xid;
+	worker->new_client.takes_rings = told(&args->hello, CKT_CAPABILITY_RINGS) != 0;
 	request->passed_fd = -1;
 	if (worker->new_client.memory_fd >= 0)
 		close(worker->new_client.memory_fd);

@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "base/processors.h"
 #include "checkpoint/freeze/freeze.h"
-#include "rpc/hostmem.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "server/worker/driver.h"
@@ -32,6 +31,7 @@
 #include "server/worker/objects/device.h"
 #include "server/worker/session/blocking_call.h"
 #include "server/worker/session/call.h"
+#include "server/worker/session/connection.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/session/long_call.h"
@@ -65,7 +65,7 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 	ckt_info("client gone: %s", why);
 	ckt_output_connect(&worker->output, -1, 0, NULL, 0);
 	ckt_input_connect(&worker->input, -1);
-	close(worker->client_fd);
+	ckt_transport_close(&worker->client_transport);
 	worker->client_fd = -1;
 	worker->client_epoch = 0;
 	pthread_mutex_lock(&worker->mail_lock);
@@ -75,40 +75,6 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
-/*
- * Begins the connection with the answer, before anybody else can say something on it: 0 or -errno.
- */
-static int answer_hello(struct ckt_worker *worker, uint32_t xid)
-{
-	ckt_capability shared[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
-		{(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE},
-		{(char *)CKT_CAPABILITY_HOST_BYTES, CKT_HOST_SIZE}};
-	ckt_capability unfilled[] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
-		{(char *)CKT_CAPABILITY_HOST_UNFILLED, 1}};
-	char host[CKT_NAME_MAX + 1] = "";
-	gethostname(host, sizeof host - 1);
-	ckt_hello_res res = {.status = CKT_HELLO_OK};
-	ckt_hello_ok *ok = &res.ckt_hello_res_u.ok;
-	*ok = (ckt_hello_ok){.protocol = CKT_PROTOCOL_VERSION,
-		.session = worker->session,
-		.generation = worker->generation,
-		.executed = atomic_load(&worker->replies.executed),
-		.server = host,
-		.build = (char *)CKT_VERSION};
-	ok->capabilities.capabilities_val = worker->host.shared ? shared : unfilled;
-	ok->capabilities.capabilities_len = worker->host.shared ? 3 : worker->host.unfilled ? 2 : 1;
-	uint8_t *data;
-	size_t size;
-	int result = ckt_net_encode_reply(
-		xid, ok->executed, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size);
-	if (result)
-		return result;
-	result = ckt_output_connect(
-		&worker->output, worker->client_fd, worker->client_epoch, data, size);
-	free(data);
-	return result;
-}
-
 static void take_client(struct ckt_worker *worker)
 {
 	static uint64_t epochs;
@@ -116,6 +82,7 @@ static void take_client(struct ckt_worker *worker)
 	int fd = worker->new_client.fd;
 	int memory_fd = worker->new_client.memory_fd;
 	uint32_t xid = worker->new_client.xid;
+	bool takes_rings = worker->new_client.takes_rings;
 	worker->new_client.fd = worker->new_client.memory_fd = -1;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
@@ -123,13 +90,17 @@ static void take_client(struct ckt_worker *worker)
 	ckt_executor_disconnect(worker, "a newer connection replaced it");
 	worker->client_fd = fd;
 	worker->client_epoch = ++epochs;
+	ckt_transport_init_socket(&worker->client_transport, fd);
 	ckt_input_connect(&worker->input, fd);
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->state = CKT_STATE_RUNNING;
 	pthread_mutex_unlock(&worker->mail_lock);
 	ckt_hostmem_attach(worker, memory_fd);
-	if (answer_hello(worker, xid)) {
-		ckt_executor_disconnect(worker, "no memory is left for the reply to its hello");
+	int result = ckt_worker_connection_answer(worker, xid, takes_rings);
+	if (result) {
+		ckt_executor_disconnect(worker,
+			result == -ENOMEM ? "no memory is left for the reply to its hello"
+					  : "it did not take the reply to its hello");
 		return;
 	}
 	ckt_hostcalls_resend(worker);

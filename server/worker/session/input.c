@@ -20,8 +20,15 @@ int ckt_input_init(struct ckt_input *input)
 
 void ckt_input_connect(struct ckt_input *input, int fd)
 {
+	struct ckt_transport transport;
+	ckt_transport_init_socket(&transport, fd);
+	ckt_input_connect_over(input, &transport);
+}
+
+void ckt_input_connect_over(struct ckt_input *input, const struct ckt_transport *transport)
+{
 	pthread_mutex_lock(&input->lock);
-	ckt_transport_init_socket(&input->transport, fd);
+	input->transport = *transport;
 	input->head = input->tail = 0;
 	input->ahead_head = input->ahead_tail = 0;
 	atomic_store_explicit(&input->begun, 0, memory_order_relaxed);

@@ -43,6 +43,8 @@ struct ckt_input {
 int ckt_input_init(struct ckt_input *input);
 /* A connection begins (fd >= 0) or ends (-1): drops the bytes of the one before. */
 void ckt_input_connect(struct ckt_input *input, int fd);
+/* The same over a transport that is open; the caller keeps and closes it. */
+void ckt_input_connect_over(struct ckt_input *input, const struct ckt_transport *transport);
 /* The executor's.  1: something came; 0: nothing is there; negative: the connection is gone. */
 int ckt_input_receive(struct ckt_input *input);
 /* The executor's: takes away what the connection holds, without looking at it. */

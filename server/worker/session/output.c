@@ -65,6 +65,17 @@ int ckt_output_connect(
 	return result;
 }
 
+void ckt_output_connect_over(
+	struct ckt_output *output, const struct ckt_transport *transport, uint64_t epoch)
+{
+	pthread_mutex_lock(&output->lock);
+	output->broken = false;
+	output->head = output->tail = 0;
+	output->transport = *transport;
+	output->epoch = epoch;
+	pthread_mutex_unlock(&output->lock);
+}
+
 uint8_t *ckt_output_begin(struct ckt_output *output, uint64_t epoch, size_t size)
 {
 	pthread_mutex_lock(&output->lock);

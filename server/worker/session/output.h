@@ -36,6 +36,12 @@ void ckt_output_init(struct ckt_output *output);
  */
 int ckt_output_connect(
 	struct ckt_output *output, int fd, uint64_t epoch, const uint8_t *first, size_t size);
+/*
+ * Begins a connection over a transport that is open and whose first record was sent.  The caller
+ * keeps and closes it.
+ */
+void ckt_output_connect_over(
+	struct ckt_output *output, const struct ckt_transport *transport, uint64_t epoch);
 
 /*
  * Locks; room for a record of size bytes, its mark already written.  NULL (not locked) if epoch is

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/conn/settings.h"
 #include "conn_parts.h"
 #include "cudacommon/visible_devices.h"
+#include "rpc/transport/shared_memory.h"
 #include "tests/unit/suite.h"
 
 static struct server {
@@ -23,6 +25,12 @@ static struct server {
 	int listener, status;
 	uint32_t flavour;
 	uint32_t hello_flavour, pieces; /* what came */
+	bool rings;                     /* the last hello offered them */
+	unsigned again;                 /* how many more connections are served */
+	unsigned hellos, kinds;         /* how many came; a bit for each kind */
+	/* what an answer to such a hello grants; 0: nothing. memory_fd: -1: none comes with it */
+	uint64_t grants;
+	int memory_fd;
 	uint8_t credential[CKT_CREDENTIAL_MAX], secret[CKT_SECRET_SIZE];
 	uint32_t credential_size;
 	struct ckt_challenge challenge;
@@ -54,6 +62,8 @@ static void answer_hello(int fd)
 {
 	struct ckt_hello_args hello = {0};
 	struct ckt_hello_res res = {.status = (enum ckt_hello_status)server.status};
+	ckt_capability capability;
+	uint64_t grants = 0;
 	uint8_t *data;
 	size_t size;
 	if (ckt_net_read_record(fd, CKT_HELLO_MAX, ckt_net_now_ms() + 60000, &data, &size, NULL))
@@ -71,6 +81,12 @@ static void answer_hello(int fd)
 		ckt_session_key_check(&server.challenge, &server.proofs);
 	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &hello) == 0) {
 		server.pieces = hello.capabilities.capabilities_len;
+		server.rings = server.pieces &&
+			!strcmp(hello.capabilities.capabilities_val[server.pieces - 1].name,
+				CKT_CAPABILITY_RINGS);
+		server.pieces -= server.rings;
+		server.hellos++;
+		server.kinds |= 1u << hello.kind;
 		snprintf(server.session, sizeof server.session, "%s", hello.session);
 		memcpy(server.secret, hello.secret, sizeof server.secret);
 		xdr_free((xdrproc_t)xdr_ckt_hello_args, (char *)&hello);
@@ -83,6 +99,10 @@ static void answer_hello(int fd)
 			.executed = 4,
 			.server = (char *)"fake",
 			.build = (char *)"test"};
+		grants = server.rings ? server.grants : 0;
+		capability = (ckt_capability){(char *)CKT_CAPABILITY_RINGS, grants};
+		res.ckt_hello_res_u.ok.capabilities.capabilities_val = &capability;
+		res.ckt_hello_res_u.ok.capabilities.capabilities_len = grants != 0;
 	} else {
 		res.ckt_hello_res_u.refused.message = (char *)"because";
 		res.ckt_hello_res_u.refused.moved_to = (char *)"elsewhere:1";
@@ -90,24 +110,27 @@ static void answer_hello(int fd)
 	if (server.status == -3)
 		ckt_net_write_record(fd, (const uint8_t *)"nonsense", 8, -1, -1);
 	else if (!ckt_net_encode_reply(0, 0, (xdrproc_t)xdr_ckt_hello_res, &res, &data, &size)) {
-		ckt_net_write_record(fd, data, size, -1, -1);
+		ckt_net_write_record(fd, data, size, -1, grants ? server.memory_fd : -1);
 		free(data);
 	}
 }
 
+/* A client that cannot use the rings that it was granted comes again, without them. */
 static void *serve(void *unused)
 {
-	poll(&(struct pollfd){.fd = server.listener, .events = POLLIN}, 1, 60000);
-	int fd = accept(server.listener, NULL, NULL);
-	if (server.status != -1)
-		greet(fd);
-	if (server.status != -1 && server.status != -2)
-		answer_hello(fd);
-	close(fd);
+	do {
+		poll(&(struct pollfd){.fd = server.listener, .events = POLLIN}, 1, 60000);
+		int fd = accept(server.listener, NULL, NULL);
+		if (server.status != -1)
+			greet(fd);
+		if (server.status != -1 && server.status != -2)
+			answer_hello(fd);
+		close(fd);
+	} while (server.again && server.again--);
 	return NULL;
 }
 
-static char path[64], message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1];
+static char path[64], message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1], over[8];
 
 static int attempt(
 	int status, uint32_t flavour, enum ckt_hello_kind kind, struct ckt_hello_ok *ret_ok)
@@ -115,7 +138,7 @@ static int attempt(
 	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
 	char text[80];
 	pthread_t thread;
-	int fd = -1;
+	struct ckt_transport made = CKT_TRANSPORT_NONE;
 	snprintf(path, sizeof path, "/tmp/ckt-connect-%d", (int)getpid());
 	snprintf(address.host, sizeof address.host, "%s", path);
 	snprintf(text, sizeof text, "unix:%s", path);
@@ -123,13 +146,14 @@ static int attempt(
 	server.status = status;
 	server.flavour = flavour;
 	server.hello_flavour = 4711;
+	server.hellos = server.kinds = 0;
 	MUST(ckt_net_listen(&address, 0600, &server.listener, message, sizeof message), 0);
 	MUST(pthread_create(&thread, NULL, serve, NULL), 0);
-	int result = ckt_connect(&ckt_conn, text, kind, 5000, &fd, ret_ok, moved, sizeof moved,
+	int result = ckt_connect(&ckt_conn, text, kind, 5000, &made, ret_ok, moved, sizeof moved,
 		message, sizeof message);
-	IS(fd >= 0, result == 0);
-	if (fd >= 0)
-		close(fd);
+	IS(ckt_transport_open(&made), result == 0);
+	snprintf(over, sizeof over, "%s", ckt_transport_name(&made));
+	ckt_transport_close(&made);
 	pthread_join(thread, NULL);
 	close(server.listener);
 	unlink(path);
@@ -263,23 +287,99 @@ static void test_key(void)
 static void test_nobody(void)
 {
 	struct ckt_hello_ok ok = {0};
-	int fd = -1;
+	struct ckt_transport made = CKT_TRANSPORT_NONE;
 	memset(&ckt_settings, 0, sizeof ckt_settings);
-	IS(ckt_connect(&ckt_conn, "host:port", CKT_HELLO_NEW, 1000, &fd, &ok, moved, sizeof moved,
+	IS(ckt_connect(&ckt_conn, "host:port", CKT_HELLO_NEW, 1000, &made, &ok, moved, sizeof moved,
 		   message, sizeof message),
 		-EINVAL);
 	YES(*message);
-	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved,
+	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &made, &ok, moved,
 		   sizeof moved, message, sizeof message),
 		-ENOENT);
 	HAS(message, "set REMOTE_GPU_ADDRESS to a host that runs cricket-server");
 	ckt_settings.address_given = true;
-	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &fd, &ok, moved,
+	IS(ckt_connect(&ckt_conn, "unix:/nonexistent", CKT_HELLO_NEW, 1000, &made, &ok, moved,
 		   sizeof moved, message, sizeof message),
 		-ENOENT);
 	HAS(message, "REMOTE_GPU_ADDRESS is right");
-	IS(fd, -1);
+	NO(ckt_transport_open(&made));
+}
+
+/* Over a UNIX socket the client offers rings, and uses those that it gets if it can. */
+static void test_rings(void)
+{
+	struct ckt_hello_ok ok = {0};
+	memset(&ckt_settings, 0, sizeof ckt_settings);
+	MUST(ckt_shared_memory_make(CKT_RINGS_BYTES_MIN, &server.memory_fd), 0);
+	server.grants = CKT_RINGS_BYTES_MIN;
+	for (int kind = CKT_HELLO_NEW; kind <= CKT_HELLO_RESUME; kind++) {
+		IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, (enum ckt_hello_kind)kind, &ok), 0);
+		YES(server.rings);
+		TEXT(over, "shm");
+		IS(ok.executed, 4);
+		xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+	}
+	/* A further connection for data has none, and neither has a client that was told so. */
+	IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_NONE, CKT_HELLO_DATA, &ok), -EACCES);
+	NO(server.rings);
+	ckt_settings.transport = CKT_TRANSPORT_UNIX;
+	IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), 0);
+	NO(server.rings);
+	TEXT(over, "unix");
+	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+	ckt_settings.transport = CKT_TRANSPORT_TCP;
+	IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EPROTONOSUPPORT);
+	HAS(message, "CRICKET_TRANSPORT=tcp, but unix:");
+	ckt_settings.transport = CKT_TRANSPORT_SHM;
+	IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), 0);
+	TEXT(over, "shm");
+	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+	server.grants = 0;
+	IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EPROTONOSUPPORT);
+	HAS(message, "CRICKET_TRANSPORT=shm, but the server gave no shared memory");
+	ckt_settings.transport = CKT_TRANSPORT_AUTO;
+	IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), 0);
+	TEXT(over, "unix");
+	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+	close(server.memory_fd);
+}
+
+/* A server that grants what is of no use: the client takes its session up again on the socket. */
+static void test_bad_rings(void)
+{
+	struct ckt_hello_ok ok = {0};
+	int unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	MUST(ftruncate(unsealed, 4096 + 2 * CKT_RINGS_BYTES_MIN), 0);
+	const int memory[] = {unsealed, -1, unsealed};
+	const uint64_t grants[] = {CKT_RINGS_BYTES_MIN, CKT_RINGS_BYTES_MIN, UINT64_MAX};
+	memset(&ckt_settings, 0, sizeof ckt_settings);
+	for (size_t i = 0; i < COUNT(memory); i++) {
+		server.memory_fd = memory[i];
+		server.grants = grants[i];
+		server.again = 1;
+		ckt_conn.no_rings = false;
+		parts_stderr_begin();
+		IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), 0);
+		HAS(parts_stderr_end(), "cannot use the server's shared memory");
+		IS(server.hellos, 2);
+		IS(server.kinds, 1 << CKT_HELLO_NEW | 1 << CKT_HELLO_RESUME);
+		NO(server.rings);
+		TEXT(over, "unix");
+		TEXT(server.session, PARTS_SESSION);
+		xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+		/* It does not try again. */
+		IS(attempt(CKT_HELLO_DENIED, CKT_AUTH_NONE, CKT_HELLO_RESUME, &ok), -EACCES);
+		NO(server.rings);
+		ckt_conn.no_rings = false;
+		ckt_settings.transport = CKT_TRANSPORT_SHM;
+		IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), -EPROTONOSUPPORT);
+		HAS(message, "cannot use the server's shared memory");
+		ckt_settings.transport = CKT_TRANSPORT_AUTO;
+	}
+	server.grants = 0;
+	close(unsealed);
 }
 
 UNIT_SUITE(connect, {"answers", test_answers}, {"hello", test_hello}, {"token", test_token},
-	{"key", test_key}, {"nobody", test_nobody})
+	{"key", test_key}, {"nobody", test_nobody}, {"rings", test_rings},
+	{"bad rings", test_bad_rings})

@@ -186,14 +186,16 @@ static void test_fill(void)
 	bytes[CKT_HOST_FILL_MAX] = 4;
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-	IS(ckt_host_memory_fill(ends[0], 0x1000, bytes, size), 0);
-	IS(ckt_host_memory_fill(ends[0], 0, NULL, 0), 0);
+	struct ckt_transport to;
+	ckt_transport_init_socket(&to, ends[0]);
+	IS(ckt_host_memory_fill(&to, 0x1000, bytes, size), 0);
+	IS(ckt_host_memory_fill(&to, 0, NULL, 0), 0);
 	expect_fill(ends[1], 0x1000, CKT_HOST_FILL_MAX, 3);
 	expect_fill(ends[1], 0x1000 + CKT_HOST_FILL_MAX, 100, 4);
 	expect_fill(ends[1], 0, 0, 0);
 	close(ends[1]);
-	IS(ckt_host_memory_fill(ends[0], 0, NULL, 0), -EPIPE);
-	close(ends[0]);
+	IS(ckt_host_memory_fill(&to, 0, NULL, 0), -EPIPE);
+	ckt_transport_close(&to);
 	free(bytes);
 }
 

@@ -15,8 +15,8 @@
 
 static const char *const names[] = {"REMOTE_GPU_ADDRESS", "CRICKET_STANDBY", "CRICKET_TOKEN_FILE",
 	"CRICKET_SYNC", "CRICKET_SPIN", "CRICKET_LOG", "CRICKET_RECONNECT_TIMEOUT",
-	"CRICKET_PARK_TIMEOUT", "CRICKET_STATE_DIR", "XDG_RUNTIME_DIR", "HOME", "CRICKET_JOB",
-	"SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"};
+	"CRICKET_TRANSPORT", "CRICKET_PARK_TIMEOUT", "CRICKET_STATE_DIR", "XDG_RUNTIME_DIR", "HOME",
+	"CRICKET_JOB", "SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"};
 
 /* What is said while these variables, and no others, are read. */
 static const char *load(
@@ -83,6 +83,26 @@ static void test_spin(void)
 	IS(otherwise, CPU_COUNT(&set) > CKT_FEW_PROCESSORS ? 50 : 0);
 	HAS(load("CRICKET_SPIN", "100001", NULL, NULL), "from 0 to 100000");
 	IS(ckt_settings.spin_us, otherwise);
+}
+
+static void test_transport(void)
+{
+	static const struct {
+		const char *text;
+		enum ckt_transport_choice choice;
+	} rows[] = {{"tcp", CKT_TRANSPORT_TCP}, {"unix", CKT_TRANSPORT_UNIX},
+		{"shm", CKT_TRANSPORT_SHM}, {"", CKT_TRANSPORT_AUTO}, {NULL, CKT_TRANSPORT_AUTO}};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		TEXT(load("CRICKET_TRANSPORT", rows[i].text, NULL, NULL), "");
+		IS(ckt_settings.transport, rows[i].choice);
+		TEXT(ckt_settings.transport_error, "");
+	}
+	/* The program must not run over anything else by mistake: opening a session fails. */
+	load("CRICKET_TRANSPORT", "Shm", NULL, NULL);
+	TEXT(ckt_settings.transport_error,
+		"CRICKET_TRANSPORT=Shm is no transport: use tcp, unix or shm, or unset it");
+	load(NULL, NULL, NULL, NULL);
+	TEXT(ckt_settings.transport_error, "");
 }
 
 static void test_standby(void)
@@ -243,5 +263,5 @@ static void test_job(void)
 }
 
 UNIT_SUITE(settings, {"job", test_job}, {"numbers", test_numbers}, {"spin", test_spin},
-	{"standby", test_standby}, {"paths", test_paths}, {"address", test_address},
-	{"log", test_log}, {"name", test_name})
+	{"transport", test_transport}, {"standby", test_standby}, {"paths", test_paths},
+	{"address", test_address}, {"log", test_log}, {"name", test_name})

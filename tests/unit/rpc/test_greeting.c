@@ -54,7 +54,7 @@ static int read_bytes(
 	close(fds[1]);
 	int64_t deadline_ms = ckt_net_now_ms() + WAIT_MS;
 	int result = ret_greeting ? ckt_greeting_read(fds[0], deadline_ms, ret_greeting)
-				  : ckt_hello_answer_read(fds[0], 5, deadline_ms, ret_res);
+				  : ckt_hello_answer_read(fds[0], 5, deadline_ms, ret_res, NULL);
 	close(fds[0]);
 	return result;
 }
