@@ -297,21 +297,25 @@ static int begin_transport(int fd, int memory_fd, const struct ckt_hello_ok *ok,
 		ckt_transport_init_socket(ret_transport, fd);
 		return 0;
 	}
+	/* Something between the two hosts, such as ssh, forwards the bytes alone. */
 	int result = memory_fd < 0
-		? -EPROTO
+		? -EREMOTE
 		: ckt_transport_init_shared_memory(ret_transport, fd, memory_fd, bytes, false);
 	if (!result)
 		return 0;
 	snprintf(ret_message, message_size, "cannot use the server's shared memory: %s",
-		strerror(-result));
+		result == -EREMOTE ? "it did not come along" : strerror(-result));
 	return ckt_settings.transport == CKT_TRANSPORT_SHM ? -EPROTONOSUPPORT : -EOPNOTSUPP;
 }
 
 /* The worker uses the rings by now: the session is taken up again without them. */
-static void without_rings(struct ckt_conn *conn, const struct ckt_hello_ok *ok, const char *message)
+static void without_rings(
+	struct ckt_conn *conn, const struct ckt_hello_ok *ok, bool got_memory, const char *message)
 {
-	ckt_log_user(
-		"%s; the connection to %s stays on the UNIX socket", message, conn->address_text);
+	if (got_memory)
+		ckt_log_user("%s; session %s stays on the UNIX socket", message, ok->session);
+	else
+		ckt_debug("%s; session %s stays on the UNIX socket", message, ok->session);
 	conn->no_rings = true;
 	snprintf(conn->session, sizeof conn->session, "%s", ok->session);
 	conn->generation = ok->generation;
@@ -385,7 +389,7 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 		result = begin_transport(
 			fd, memory_fd, ret_ok, ret_transport, ret_message, message_size);
 		if (result == -EOPNOTSUPP)
-			without_rings(conn, ret_ok, ret_message);
+			without_rings(conn, ret_ok, memory_fd >= 0, ret_message);
 		if (result)
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
 	}

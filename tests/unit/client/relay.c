@@ -207,6 +207,8 @@ static int start_server(const char *path)
 	snprintf(server_path, sizeof server_path, "%s/server", directory);
 	setenv("CRICKET_SOFT_DEVICES", "12.0:2G:1G,12.0:1G", 1);
 	setenv("CRICKET_STATE_DIR", directory, 1);
+	/* What crosses shared memory, a relay does not see. */
+	setenv("CRICKET_TRANSPORT", "unix", 1);
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	server = fork();
 	if (server == 0) {

@@ -360,7 +360,11 @@ static void test_bad_rings(void)
 		ckt_conn.no_rings = false;
 		parts_stderr_begin();
 		IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, CKT_HELLO_NEW, &ok), 0);
-		HAS(parts_stderr_end(), "cannot use the server's shared memory");
+		/* ssh, for one, passes no descriptor on: nothing to tell the user. */
+		if (memory[i] >= 0)
+			HAS(parts_stderr_end(), "cannot use the server's shared memory");
+		else
+			TEXT(parts_stderr_end(), "");
 		IS(server.hellos, 2);
 		IS(server.kinds, 1 << CKT_HELLO_NEW | 1 << CKT_HELLO_RESUME);
 		NO(server.rings);
