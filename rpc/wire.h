@@ -33,7 +33,9 @@ enum {
 	CKT_CUDA_PROG = 0x20434b01,
 	CKT_CUDA_VERS = 1,
 
-	CKT_CALL_BATCHED = 1, /* header flag: no reply will be sent */
+	/* Header flags: no reply will be sent; the program sleeps while it waits for the GPU. */
+	CKT_CALL_BATCHED = 1,
+	CKT_CALL_SLEEPS = 2,
 };
 
 /*

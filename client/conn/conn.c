@@ -214,7 +214,8 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 			.thread = thread,
 			.flags = (flags & CKT_CALL_F_BATCHED) && !(mode & CKT_CONN_SYNC)
 				? CKT_CALL_BATCHED
-				: 0,
+				: ckt_spin_sleeps() ? CKT_CALL_SLEEPS
+						    : 0,
 			.context = context});
 	return CUDA_SUCCESS;
 }

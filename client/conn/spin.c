@@ -24,6 +24,11 @@ void ckt_spin_schedule(unsigned flags)
 	atomic_store_explicit(&schedule, flags & CU_CTX_SCHED_MASK, memory_order_relaxed);
 }
 
+bool ckt_spin_sleeps(void)
+{
+	return atomic_load_explicit(&schedule, memory_order_relaxed) == CU_CTX_SCHED_BLOCKING_SYNC;
+}
+
 struct ckt_spin ckt_spin_short(void)
 {
 	return (struct ckt_spin){

@@ -26,6 +26,8 @@ struct ckt_spin {
 
 /* The program's latest request, for any context. */
 void ckt_spin_schedule(unsigned flags);
+/* Whether that was to sleep (CU_CTX_SCHED_BLOCKING_SYNC): then the worker does not poll either. */
+bool ckt_spin_sleeps(void);
 /* Begins a wait for a reply; the caller must call ckt_spin_end afterwards. */
 struct ckt_spin ckt_spin_begin(void);
 void ckt_spin_end(void);

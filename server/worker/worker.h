@@ -50,7 +50,12 @@ enum {
 	 * how long a command is polled for if there are processors: a program computes between a
 	 * reply and its next launch
 	 */
-	CKT_SPIN_LONG_NS = 200000,
+	CKT_SPIN_LONG_NS = 1000000,
+	/*
+	 * and how long the executor asks for the end of a wait, as the client does (client/conn/spin.h):
+	 * handing the wait to another thread and waking that costs tens of microseconds
+	 */
+	CKT_SPIN_WAIT_NS = 100000000,
 };
 
 struct ckt_worker_device {

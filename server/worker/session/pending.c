@@ -183,11 +183,27 @@ int ckt_pendings_init(struct ckt_worker *worker)
 	return result;
 }
 
+/* Precondition: pending.lock held. */
+static int64_t hot_ns(const struct ckt_worker *worker, const struct ckt_pending *pending)
+{
+	bool polls = worker->spin_ns > CKT_SPIN_NS &&
+		worker->pending.hot_count < CKT_PENDING_HOT_MAX &&
+		!(pending->call->header.flags & CKT_CALL_SLEEPS);
+	return polls ? CKT_SPIN_WAIT_NS : CKT_SPIN_NS;
+}
+
 void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending)
 {
 	struct ckt_pendings *list = &worker->pending;
-	pending->hot_until_ns = ckt_now_ns() + CKT_SPIN_NS;
 	pthread_mutex_lock(&list->lock);
+	pending->hot_until_ns = ckt_now_ns() + hot_ns(worker, pending);
+	/*
+	 * A chain's items cool in their order: when one is completed while it is hot, no waiter is told
+	 * of the next one.
+	 */
+	for (const struct ckt_pending *p = list->last; p; p = p->previous)
+		if (p->chain == pending->chain && p->hot_until_ns > pending->hot_until_ns)
+			pending->hot_until_ns = p->hot_until_ns;
 	pending->previous = list->last;
 	*(list->last ? &list->last->next : &list->first) = pending;
 	list->last = pending;

@@ -3,7 +3,10 @@
  * Calls that wait for the GPU: answered when their events are done, without holding up the commands
  * behind them.
  *
- *	executor adds -> hot (the executor asks for CKT_SPIN_NS) -> cold (a waiter blocks in the driver) -> completed, answered
+ *	executor adds -> hot (the executor asks) -> cold (a waiter blocks in the driver) -> completed, answered
+ *
+ * An item is hot for CKT_SPIN_WAIT_NS if the worker has processors for that, only a few items are
+ * hot and the program does not sleep in its waits (CKT_CALL_SLEEPS); else for CKT_SPIN_NS.
  *
  * One list in the order of issue.  Items of one chain (a stream, an event, ...) finish in that
  * order, so one waiter serves a chain at a time.  Before a wait is answered every copy to the host
@@ -42,7 +45,12 @@ struct ckt_pending {
 	bool cold, taken, done; /* taken: a waiter has it and frees it */
 };
 
-enum { CKT_WAITERS_AT_START = 16, CKT_WAITERS_MAX = 128 };
+enum {
+	CKT_WAITERS_AT_START = 16,
+	CKT_WAITERS_MAX = 128,
+	/* hot for long: the executor asks the driver for each of them, between any two commands */
+	CKT_PENDING_HOT_MAX = 4,
+};
 
 struct ckt_pendings {
 	pthread_mutex_t lock;

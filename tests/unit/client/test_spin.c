@@ -63,6 +63,7 @@ static void test_schedule(void)
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
 		machine(rows[i].processors, rows[i].spin_us, rows[i].given);
 		IS(begin(rows[i].flags), rows[i].length);
+		IS(ckt_spin_sleeps(), rows[i].flags == CU_CTX_SCHED_BLOCKING_SYNC);
 	}
 }
 

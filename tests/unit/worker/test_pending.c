@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "rpc/net.h"
 #include "server/worker/driver.h"
 #include "server/worker/objects/fence.h"
@@ -76,10 +77,13 @@ static struct ckt_wcall *call_new(uint32_t xid)
 	return call;
 }
 
+static uint32_t add_flags; /* of the calls that are added */
+
 static void add(uint32_t xid, enum ckt_pending_kind kind, uint64_t chain, struct event *event,
 	struct ckt_fences *of)
 {
 	struct ckt_pending *pending = ckt_pending_new(call_new(xid), kind, chain);
+	pending->call->header.flags = add_flags;
 	pending->one = (CUevent)event;
 	pending->count = 1;
 	pending->fences = of;
@@ -223,6 +227,51 @@ static void test_errors(void)
 	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
 }
 
+/*
+ * With processors to spare the executor asks for longer, but not for a program that sleeps in its
+ * waits, and not for many items.  A chain cools in order, or nobody would wait for its second item.
+ */
+static bool hot_for(
+	uint32_t xid, enum ckt_pending_kind kind, uint64_t chain, struct event *event, int64_t ns)
+{
+	int64_t before = ckt_now_ns();
+	add(xid, kind, chain, event, &fences);
+	int64_t until = worker->pending.last->hot_until_ns;
+	return until >= before + ns && until <= ckt_now_ns() + ns;
+}
+
+static void test_hot(void)
+{
+	enum { OTHERS = CKT_PENDING_HOT_MAX };
+	struct event events[OTHERS + 2] = {0};
+	CU_ASSERT_TRUE(hot_for(1, CKT_PENDING_WAIT, 1, &events[0], CKT_SPIN_NS));
+	finish(&events[0]);
+	CU_ASSERT_EQUAL(next_reply(NULL), 1);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	events[0].done = false;
+	worker->spin_ns = CKT_SPIN_LONG_NS;
+	for (uint32_t i = 0; i <= OTHERS; i++)
+		CU_ASSERT_TRUE(hot_for(1 + i, CKT_PENDING_WAIT, 1 + i, &events[i],
+			i < OTHERS ? CKT_SPIN_WAIT_NS : CKT_SPIN_NS));
+	int64_t first = worker->pending.first->hot_until_ns;
+	add_flags = CKT_CALL_SLEEPS;
+	add(100, CKT_PENDING_WAIT, 1, &events[OTHERS + 1], &fences);
+	CU_ASSERT_EQUAL(worker->pending.last->hot_until_ns, first);
+	for (uint32_t i = 0; i < OTHERS + 2; i++)
+		finish(&events[i]);
+	for (uint32_t i = 0; i < OTHERS + 2; i++)
+		next_reply(NULL);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	events[0].done = false;
+	CU_ASSERT_TRUE(hot_for(200, CKT_PENDING_WAIT, 1, &events[0], CKT_SPIN_NS));
+	CU_ASSERT_TRUE(silent());
+	finish(&events[0]);
+	CU_ASSERT_EQUAL(next_reply(NULL), 200);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	add_flags = 0;
+	worker->spin_ns = 0;
+}
+
 static void test_drain(void)
 {
 	struct event mine = {0}, other = {0};
@@ -247,6 +296,7 @@ int main(void)
 	CU_add_test(suite, "data first", test_data_first);
 	CU_add_test(suite, "deliver", test_deliver);
 	CU_add_test(suite, "errors", test_errors);
+	CU_add_test(suite, "hot", test_hot);
 	CU_add_test(suite, "drain", test_drain);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
