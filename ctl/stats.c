@@ -26,27 +26,48 @@ static json_t *stat_json(const ckt_control_stat *stat)
 		(json_int_t)stat->waited, "bytes", (json_int_t)stat->bytes);
 }
 
-static int print_json(const ckt_control_stats_res *res)
+/*
+ * Takes the row that says what the session's connection runs over out of the list.  "unknown": of an
+ * older server.  Valid as long as the list.
+ */
+static const char *take_transport(ckt_control_stats_res *res)
+{
+	const size_t prefix = strlen(CKT_STAT_TRANSPORT);
+	ckt_control_stat *stats = res->stats.stats_val;
+	for (u_int i = 0; i < res->stats.stats_len; i++) {
+		if (strncmp(stats[i].name, CKT_STAT_TRANSPORT, prefix) != 0)
+			continue;
+		ckt_control_stat found = stats[i];
+		stats[i] = stats[--res->stats.stats_len];
+		stats[res->stats.stats_len] = found;
+		return found.name + prefix;
+	}
+	return "unknown";
+}
+
+static int print_json(const ckt_control_stats_res *res, const char *transport)
 {
 	json_t *calls = json_array();
 	for (u_int i = 0; i < res->stats.stats_len; i++)
 		json_array_append_new(calls, stat_json(&res->stats.stats_val[i]));
-	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:i, s:I, s:I, s:I, s:o}", "session",
+	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:o}", "session",
 		ckt_ctl_json_text(res->session.session), "program",
-		ckt_ctl_json_text(res->session.program_name), "worker_pid",
-		(int)res->session.worker_pid, "memory_bytes", (json_int_t)res->session.memory_bytes,
-		"generation", (json_int_t)res->session.generation, "executed",
-		(json_int_t)res->session.executed, "calls", calls));
+		ckt_ctl_json_text(res->session.program_name), "transport",
+		ckt_ctl_json_text(transport), "worker_pid", (int)res->session.worker_pid,
+		"memory_bytes", (json_int_t)res->session.memory_bytes, "generation",
+		(json_int_t)res->session.generation, "executed", (json_int_t)res->session.executed,
+		"calls", calls));
 }
 
-static int print_text(const ckt_control_stats_res *res)
+static int print_text(const ckt_control_stats_res *res, const char *transport)
 {
-	char name[CKT_NAME_MAX + 1], size[32];
+	char name[CKT_NAME_MAX + 1], over[CKT_NAME_MAX + 1], size[32];
 	ckt_control_stat sum = {0};
-	printf("session %s, %s, worker %u, %s of device memory\n\n", res->session.session,
-		ckt_ctl_clean(res->session.program_name, name, sizeof name),
+	printf("session %s, %s, worker %u, %s of device memory, connected over %s\n\n",
+		res->session.session, ckt_ctl_clean(res->session.program_name, name, sizeof name),
 		res->session.worker_pid,
-		ckt_ctl_size_text(res->session.memory_bytes, size, sizeof size));
+		ckt_ctl_size_text(res->session.memory_bytes, size, sizeof size),
+		ckt_ctl_clean(transport, over, sizeof over));
 	printf("%12s %12s %12s %10s  %s\n", "CALLS", "BATCHED", "WAITED", "BYTES", "NAME");
 	for (u_int i = 0; i < res->stats.stats_len; i++) {
 		const ckt_control_stat *stat = &res->stats.stats_val[i];
@@ -76,10 +97,13 @@ int ckt_ctl_stats(const struct ckt_ctl_args *args)
 		return status;
 	status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE) {
+		u_int length = res.stats.stats_len;
+		const char *transport = take_transport(&res);
 		if (res.stats.stats_len) /* none: no array either */
 			qsort(res.stats.stats_val, res.stats.stats_len, sizeof *res.stats.stats_val,
 				by_calls);
-		status = args->json ? print_json(&res) : print_text(&res);
+		status = args->json ? print_json(&res, transport) : print_text(&res, transport);
+		res.stats.stats_len = length; /* to be freed */
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_stats_res, (char *)&res);
 	return status;

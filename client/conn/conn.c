@@ -344,7 +344,6 @@ static int read_something(struct ckt_conn *conn, const struct ckt_spin *spin)
 		int result = ckt_conn_read(conn, 0);
 		if (result != -EAGAIN)
 			return result;
-		__builtin_ia32_pause();
 	}
 	return ckt_conn_read(conn, 1000);
 }

@@ -152,6 +152,7 @@ struct ckt_conn {
 	pthread_t flusher;
 	bool flusher_running;
 	_Atomic uint32_t flusher_asleep; /* futex: 1 while it sleeps */
+	_Atomic bool flusher_look;       /* it must read what arrived */
 
 	pthread_mutex_t state_lock;
 	pthread_cond_t state_cond; /* signalled when epoch changes or the session is lost */
@@ -211,6 +212,8 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 int ckt_conn_send(struct ckt_conn *conn);
 void ckt_conn_flusher_start(struct ckt_conn *conn);
 void ckt_conn_flusher_kick(struct ckt_conn *conn);
+/* Makes the flusher read what arrived, and notice a broken connection. */
+void ckt_conn_flusher_look(struct ckt_conn *conn);
 
 /* ---- reply.c */
 /*

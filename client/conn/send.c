@@ -7,7 +7,8 @@
  * polls for a short time, so that a row of launches needs no wake-up.  One write of the flusher
  * sends everything that was encoded during the write before.  While the program is idle, the
  * flusher sometimes reads what arrived.  Otherwise the client would notice a moved or stopped
- * session only at the program's next call, which may be too late.
+ * session only at the program's next call, which may be too late.  It looks less often while
+ * nothing happens: the watcher (watch.c) tells it of the connection's end.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -130,10 +131,10 @@ int ckt_conn_send(struct ckt_conn *conn)
 /* ---- The flusher */
 
 /*
- * An idle program notices within IDLE_NS that its session was stopped or moved, or that the
- * connection broke, because no other thread reads.
+ * An idle program reads within IDLE_NS what nobody waits for, and after IDLE_LOOKS looks without a
+ * command in between within LONG_IDLE_S.
  */
-enum { FLUSHER_SPINS = 2000, IDLE_NS = 500000000 };
+enum { FLUSHER_SPINS = 2000, IDLE_NS = 250000000, IDLE_LOOKS = 8, LONG_IDLE_S = 1 };
 
 static bool unsent(struct ckt_conn *conn)
 {
@@ -141,8 +142,11 @@ static bool unsent(struct ckt_conn *conn)
 		atomic_load_explicit(&conn->tail, memory_order_acquire);
 }
 
-/* True if something may have arrived that no thread waits for. */
-static bool flusher_sleep(struct ckt_conn *conn)
+/*
+ * True if something may have arrived that no thread waits for. looks: those without a command in
+ * between.
+ */
+static bool flusher_sleep(struct ckt_conn *conn, unsigned looks)
 {
 	if (ckt_settings.spin_us) {
 		for (int i = 0; i < FLUSHER_SPINS; i++) {
@@ -158,8 +162,11 @@ static bool flusher_sleep(struct ckt_conn *conn)
 		 * Only the flusher reads replies that no thread waits for (copies in the
 		 * background).
 		 */
-		struct timespec timeout = {
-			.tv_nsec = atomic_load(&conn->async_pending) ? 1000000 : IDLE_NS};
+		struct timespec timeout = {.tv_nsec = IDLE_NS};
+		if (atomic_load(&conn->async_pending))
+			timeout.tv_nsec = 1000000;
+		else if (looks >= IDLE_LOOKS)
+			timeout = (struct timespec){.tv_sec = LONG_IDLE_S};
 		late = syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAIT_PRIVATE, 1, &timeout,
 			       NULL, 0) < 0 &&
 			errno == ETIMEDOUT;
@@ -192,10 +199,15 @@ static void read_in_background(struct ckt_conn *conn)
 static void *flusher_main(void *opaque)
 {
 	struct ckt_conn *conn = opaque;
+	uint64_t tail = 0;
+	unsigned looks = 0;
 	while (atomic_load(&conn->state) != CKT_CONN_LOST) {
 		if (atomic_load(&conn->state) == CKT_CONN_RESUMING)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-		bool look = flusher_sleep(conn);
+		bool look = flusher_sleep(conn, looks);
+		look |= atomic_exchange(&conn->flusher_look, false);
+		looks = conn->tail == tail ? looks + 1 : 0;
+		tail = conn->tail;
 		uint64_t epoch = conn->epoch;
 		int result = ckt_conn_send(conn);
 		if (result)
@@ -250,6 +262,13 @@ static bool send_at_once(struct ckt_conn *conn)
 		!unsent(conn);
 	pthread_mutex_unlock(&conn->send_lock);
 	return sent;
+}
+
+void ckt_conn_flusher_look(struct ckt_conn *conn)
+{
+	atomic_store(&conn->flusher_look, true);
+	atomic_store(&conn->flusher_asleep, 0);
+	syscall(SYS_futex, &conn->flusher_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 void ckt_conn_flusher_kick(struct ckt_conn *conn)

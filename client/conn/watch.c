@@ -6,14 +6,17 @@
  * The thread that makes the next call reads everything else that the worker sends.  But a process
  * may also be saved while it computes, and then no thread reads.  The watcher waits only for the
  * end of the connection, so data that arrives earlier does not wake it.  Without a request to be
- * quiet, the next call handles the end.  A program that no longer needs its GPU must not see a
- * message about its server.
+ * quiet, the next call handles the end, or the flusher after PATIENCE_NS.  A program that no longer
+ * needs its GPU, because it ends, must not see a message about its server.
  */
 #include <errno.h>
 #include <signal.h>
+#include <time.h>
 
 #include "client/conn/conn.h"
 #include "base/log.h"
+
+enum { PATIENCE_NS = 250000000 };
 
 /* Waits until the connection of this epoch ends.  False: the connection is not to be watched. */
 static bool wait_for_end(struct ckt_conn *conn, uint64_t epoch)
@@ -44,8 +47,12 @@ static void look(struct ckt_conn *conn, uint64_t epoch)
 		while (ckt_conn_read(conn, 0) == 0)
 			;
 	ckt_conn_leave_reader(conn);
-	if (atomic_load(&conn->quiesce))
+	if (atomic_load(&conn->quiesce)) {
 		ckt_conn_broken(conn, epoch, -ECONNRESET);
+	} else {
+		nanosleep(&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
+		ckt_conn_flusher_look(conn);
+	}
 }
 
 static void *watch_main(void *opaque)

@@ -47,8 +47,11 @@ static ssize_t rings_read(struct ckt_transport *t, void *data, size_t size)
 	/* Read before the ring: what the peer wrote before it ended is there by then. */
 	bool wake, ended = atomic_load_explicit(&rings->ended, memory_order_acquire);
 	ssize_t n = ckt_byte_ring_take(&rings->in, data, size, &wake);
-	if (n == 0)
+	if (n == 0) {
+		/* Whoever polls comes back at once: the other half of the processor's core may work. */
+		__builtin_ia32_pause();
 		return ended ? -ECONNRESET : -EAGAIN;
+	}
 	if (n < 0)
 		return n;
 	if (atomic_load_explicit(&rings->reader_sleeps, memory_order_relaxed)) {

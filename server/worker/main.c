@@ -31,6 +31,7 @@
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
+/* The watch is all that wakes the worker of an idle session: a few times a second. */
 enum { WATCH_MS = 400, STUCK_MS = 1000, START_MS = 10000 };
 
 /* One thread, which does nothing else, receives the signals. */

@@ -441,8 +441,12 @@ static int stats(struct ckt_request *request)
 {
 	static ckt_worker_stat list[CKT_WORKER_STATS_MAX]; /* under control_lock */
 	struct ckt_worker *worker = request->worker;
+	char transport[32];
 	unsigned count = 0;
 	pthread_mutex_lock(&control_lock);
+	snprintf(transport, sizeof transport, "%s%s", CKT_STAT_TRANSPORT,
+		ckt_output_transport(&worker->output));
+	list[count++] = (ckt_worker_stat){.name = transport};
 	for (unsigned i = 0; i < CKT_STATS && count < CKT_WORKER_STATS_MAX && worker->stats; i++) {
 		struct ckt_stat *stat = &worker->stats[i];
 		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED);

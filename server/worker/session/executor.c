@@ -503,8 +503,6 @@ static void serve(struct ckt_worker *worker)
 				ckt_worker_pools_poll(worker);
 			sleep_until_something(worker, !full && !stopped);
 			active_until_ns = 0;
-		} else {
-			__builtin_ia32_pause();
 		}
 	}
 }

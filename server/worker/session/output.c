@@ -135,3 +135,11 @@ uint64_t ckt_output_epoch(struct ckt_output *output)
 	pthread_mutex_unlock(&output->lock);
 	return epoch;
 }
+
+const char *ckt_output_transport(struct ckt_output *output)
+{
+	pthread_mutex_lock(&output->lock);
+	const char *name = ckt_transport_name(&output->transport);
+	pthread_mutex_unlock(&output->lock);
+	return name;
+}

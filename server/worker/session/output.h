@@ -56,5 +56,7 @@ void ckt_output_end(struct ckt_output *output);
  */
 int ckt_output_flush(struct ckt_output *output);
 size_t ckt_output_waiting(struct ckt_output *output);
+/* What it runs over (ckt_transport_name). */
+const char *ckt_output_transport(struct ckt_output *output);
 /* The connection's number, 0 for none. */
 uint64_t ckt_output_epoch(struct ckt_output *output);

@@ -36,7 +36,18 @@ static void test_stats(void)
 	IS(json_integer_value(json_object_get(first, "batched")), 80);
 	IS(json_integer_value(json_object_get(first, "waited")), 10);
 	IS(json_integer_value(json_object_get(first, "bytes")), 2048);
+	TEXT(json_string_value(json_object_get(json, "transport")), "unknown");
 	json_decref(json);
+	/* A row that is no call. */
+	stats[1] = (ckt_control_stat){(char *)CKT_STAT_TRANSPORT "shm", 0, 0, 0, 0};
+	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){.json = true}, "0123", NULL), CKT_EXIT_DONE);
+	json = json_loads(out, 0, NULL);
+	IS(json_array_size(json_object_get(json, "calls")), 2);
+	TEXT(json_string_value(json_object_get(json, "transport")), "shm");
+	json_decref(json);
+	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
+	HAS(out, "connected over shm");
+	YES(!strstr(out, CKT_STAT_TRANSPORT));
 	/* None yet, and no such session. */
 	res.stats.stats_len = 0;
 	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);

@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a session's connection runs over: chosen by itself, forced, and told; and how often an idle session wakes up."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import PROGRAM, Whole, runner  # noqa: E402
+
+# Of the session's own threads, on both sides together.  Two seconds pass before an idle client looks less often.
+IDLE_AFTER_S, IDLE_S, WAKES_A_SECOND = 3, 6, 5
+
+
+def switches(pid, own):
+    """How often threads of the process went to sleep by themselves; own: of the library's threads alone."""
+    count = 0
+    for task in os.listdir("/proc/%d/task" % pid):
+        if own and int(task) == pid:
+            continue
+        with open("/proc/%d/task/%s/status" % (pid, task), encoding="utf-8") as f:
+            count += next(int(line.split()[1]) for line in f if line.startswith("voluntary_ctxt_switches"))
+    return count
+
+
+class Transport(Whole):
+    def unix(self, server):
+        return "unix:" + server.socket
+
+    def start_at(self, server, address, name="p", **env):
+        """The program at its mid point, from this address of the server: (program, session)"""
+        directory = os.path.join(self.dir, name)
+        os.mkdir(directory)
+        self.point = os.path.join(directory, "phase")
+        environment = runner.clean_environment()
+        environment.update({"CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}, **env)
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", address, PROGRAM], environment)
+        self.programs.append(program)
+        program.wait_ready(self.point + ".ready", 60)
+        (session,) = runner.sessions_of(self.tree, server)
+        return program, session["session"]
+
+    def stats(self, server, session):
+        return json.loads(self.ctl(server, "stats", session, "--json"))
+
+    def refused(self, address, **env):
+        """What the program says when it finds no GPU."""
+        done = subprocess.run([self.tree.tool("cricket-run"), "--server", address, PROGRAM], env={**runner.clean_environment(), "HOME": self.home, **env},
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        (line,) = [line for line in done.stderr.splitlines() if line.startswith("cricket: ")]
+        return line
+
+    def test_choice(self):
+        server = self.server("one", "--log-level", "info")
+        expected = self.expected()
+        rows = ((self.unix(server), None, "shm"), (self.unix(server), "unix", "unix"), (self.unix(server), "shm", "shm"), (server.address, None, "tcp"),
+                (server.address, "tcp", "tcp"))
+        for number, (address, forced, over) in enumerate(rows):
+            with self.subTest(address=address, forced=forced):
+                program, session = self.start_at(server, address, "p%d" % number, **({"CRICKET_TRANSPORT": forced} if forced else {}))
+                self.assertEqual(self.stats(server, session)["transport"], over)
+                self.assertEqual(self.finish(program), (expected, ""))
+                self.wait(lambda: runner.sessions_of(self.tree, server) == [])
+                self.assertIn("the client is connected over " + over, self.log_of(server))
+
+    def test_forced_in_vain(self):
+        server = self.server("one")
+        unix, tcp = self.unix(server), server.address
+        for address, forced, words in ((unix, "tcp", "CRICKET_TRANSPORT=tcp, but %s is a UNIX socket" % unix), (tcp, "unix", "CRICKET_TRANSPORT=unix, but "),
+                                       (tcp, "shm", "CRICKET_TRANSPORT=shm, but "), (unix, "UNIX", "CRICKET_TRANSPORT=UNIX is no transport")):
+            with self.subTest(address=address, forced=forced):
+                self.assertIn(words, self.refused(address, CRICKET_TRANSPORT=forced))
+        self.assertEqual(runner.sessions_of(self.tree, server), [])
+
+    def test_moves(self):
+        """A worker elsewhere makes rings of its own, and the client that is moved takes them."""
+        first, second = self.server("first"), self.server("second")
+        expected = self.expected()
+        program, session = self.start_at(first, self.unix(first))
+        runner.cricketctl(self.tree, "--server", self.unix(first), "migrate", session, "--to", self.unix(second))
+        self.wait(lambda: self.state(second, session) == "running")
+        self.assertEqual(self.stats(second, session)["transport"], "shm")
+        # Over a network, and back.
+        runner.cricketctl(self.tree, "--server", self.unix(second), "migrate", session, "--to", first.address)
+        self.wait(lambda: self.state(first, session) == "running")
+        self.assertEqual(self.stats(first, session)["transport"], "tcp")
+        self.assertEqual(self.finish(program)[0], expected)
+
+    def test_worker_dies(self):
+        """While the rings are used: the program ends with an error, and does not wait for ever."""
+        server = self.server("one")
+        program, session = self.start_at(server, self.unix(server), CRICKET_RECONNECT_TIMEOUT="1")
+        os.kill(self.stats(server, session)["worker_pid"], signal.SIGKILL)
+        self.go()
+        code, _, err = program.wait(60)
+        self.assertNotEqual(code, 0)
+        self.assertIn(b"session %s on %s is lost" % (session.encode(), self.unix(server).encode()), err)
+
+    def test_idle(self):
+        server = self.server("one")
+        for number, (address, over) in enumerate(((self.unix(server), "shm"), (server.address, "tcp"))):
+            with self.subTest(over=over):
+                program, session = self.start_at(server, address, "p%d" % number)
+                worker = self.stats(server, session)["worker_pid"]
+                self.assertEqual(self.stats(server, session)["transport"], over)
+                time.sleep(IDLE_AFTER_S)
+                (client,) = [s["pid"] for s in runner.sessions_of(self.tree, server)]
+                before = switches(client, True) + switches(worker, False)
+                began = time.monotonic()
+                time.sleep(IDLE_S)
+                wakes = switches(client, True) + switches(worker, False) - before
+                # On a busy machine this takes longer, and then more wake-ups are right.
+                self.assertLess(wakes, WAKES_A_SECOND * (time.monotonic() - began))
+                self.finish(program)
+                self.wait(lambda: runner.sessions_of(self.tree, server) == [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
