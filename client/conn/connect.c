@@ -298,9 +298,9 @@ static int begin_transport(int fd, int memory_fd, const struct ckt_hello_ok *ok,
 		return 0;
 	}
 	/* Something between the two hosts, such as ssh, forwards the bytes alone. */
-	int result = memory_fd < 0
-		? -EREMOTE
-		: ckt_transport_init_shared_memory(ret_transport, fd, memory_fd, bytes, false);
+	int result = memory_fd < 0 ? -EREMOTE
+				   : ckt_transport_init_shared_memory(
+					     ret_transport, fd, memory_fd, bytes, false, NULL);
 	if (!result)
 		return 0;
 	snprintf(ret_message, message_size, "cannot use the server's shared memory: %s",

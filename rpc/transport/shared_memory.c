@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,19 +13,22 @@
 #include "rpc/transport/ring.h"
 
 enum {
+	OWN_BYTES = 4096, /* struct rings, before the file */
 	COUNTERS_BYTES = 4096,
 	SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
 };
 _Static_assert(2 * sizeof(struct ckt_ring_shared) <= COUNTERS_BYTES, "counters fit into a page");
 
+/* Nothing that the peer could write to. */
 struct rings {
-	uint8_t *map;
-	size_t map_bytes;
+	size_t map_bytes; /* from here, the file included */
+	bool reserved;    /* the addresses outlive the connection */
 	struct ckt_byte_ring in, out;
 	/* this side said that it sleeps, and nothing has arrived since */
 	_Atomic bool reader_sleeps, writer_sleeps;
 	_Atomic bool ended; /* the socket's end was seen */
 };
+_Static_assert(sizeof(struct rings) <= OWN_BYTES, "the process's own part fits into its page");
 
 static struct rings *rings_of(const struct ckt_transport *t)
 {
@@ -192,11 +194,19 @@ static void rings_shutdown(struct ckt_transport *t)
 	shutdown(t->fd, SHUT_RDWR);
 }
 
+/* Gives the pages back, and the addresses if they are not reserved. */
+static void unmap(struct rings *rings)
+{
+	if (rings->reserved)
+		mmap(rings, rings->map_bytes, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	else
+		munmap(rings, rings->map_bytes);
+}
+
 static void rings_close(struct ckt_transport *t)
 {
-	struct rings *rings = rings_of(t);
-	munmap(rings->map, rings->map_bytes);
-	free(rings);
+	unmap(rings_of(t));
 	t->state = NULL;
 	close(t->fd);
 }
@@ -259,28 +269,60 @@ static int check_file(int fd, uint64_t ring_bytes)
 	return good ? 0 : -EPROTO;
 }
 
-int ckt_transport_init_shared_memory(
-	struct ckt_transport *t, int socket_fd, int memory_fd, uint64_t ring_bytes, bool made)
+static size_t mapped_bytes(uint64_t ring_bytes)
 {
-	int result = check_file(memory_fd, ring_bytes);
-	if (result)
-		return result;
-	struct rings *rings = calloc(1, sizeof *rings);
-	if (!rings)
+	return OWN_BYTES + COUNTERS_BYTES + 2 * ring_bytes;
+}
+
+void *ckt_shared_memory_reserve(uint64_t ring_bytes)
+{
+	void *place = mmap(NULL, mapped_bytes(ring_bytes), PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return place == MAP_FAILED ? NULL : place;
+}
+
+static int map(int memory_fd, uint64_t ring_bytes, void *place, struct rings **ret_rings)
+{
+	void *base = place ? place : ckt_shared_memory_reserve(ring_bytes);
+	if (!base)
 		return -ENOMEM;
-	rings->map_bytes = COUNTERS_BYTES + 2 * ring_bytes;
-	rings->map = mmap(NULL, rings->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_fd, 0);
-	if (rings->map == MAP_FAILED) {
-		result = -errno;
-		free(rings);
-		return result;
+	struct rings *rings = mmap(base, OWN_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (rings != MAP_FAILED) {
+		rings->map_bytes = mapped_bytes(ring_bytes);
+		rings->reserved = place;
+	}
+	size_t file_bytes = COUNTERS_BYTES + 2 * ring_bytes;
+	if (rings == MAP_FAILED ||
+		mmap((uint8_t *)base + OWN_BYTES, file_bytes, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_FIXED, memory_fd, 0) == MAP_FAILED) {
+		int error = errno;
+		if (rings != MAP_FAILED)
+			unmap(rings);
+		else if (!place)
+			munmap(base, mapped_bytes(ring_bytes));
+		return -error;
 	}
 	/* A child that is forked has no session, and must not hold the parent's memory. */
-	madvise(rings->map, rings->map_bytes, MADV_DONTFORK);
-	struct ckt_ring_shared *shared = (struct ckt_ring_shared *)rings->map;
-	struct ckt_byte_ring up = {.shared = shared, .data = rings->map + COUNTERS_BYTES};
-	struct ckt_byte_ring down = {.shared = shared + 1, .data = up.data + ring_bytes};
-	up.size = down.size = ring_bytes;
+	madvise(base, rings->map_bytes, MADV_DONTFORK);
+	*ret_rings = rings;
+	return 0;
+}
+
+int ckt_transport_init_shared_memory(struct ckt_transport *t, int socket_fd, int memory_fd,
+	uint64_t ring_bytes, bool made, void *place)
+{
+	struct rings *rings = NULL;
+	int result = check_file(memory_fd, ring_bytes);
+	if (!result)
+		result = map(memory_fd, ring_bytes, place, &rings);
+	if (result)
+		return result;
+	struct ckt_ring_shared *shared = (struct ckt_ring_shared *)((uint8_t *)rings + OWN_BYTES);
+	struct ckt_byte_ring up = {.shared = shared, .size = ring_bytes},
+			     down = {.shared = shared + 1, .size = ring_bytes};
+	up.data = (uint8_t *)shared + COUNTERS_BYTES;
+	down.data = up.data + ring_bytes;
 	rings->in = made ? up : down;
 	rings->out = made ? down : up;
 	t->operations = &rings_operations;

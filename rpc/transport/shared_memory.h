@@ -3,6 +3,7 @@
  * Two byte rings in one memory file as a transport, for peers that share a kernel; see transport.h.
  *
  *	memory file:  page of counters: in, out | ring client -> worker | ring worker -> client
+ *	mapping:      page of this process alone | the file
  *
  * A UNIX socket beside it is the lifeline: its end is the connection's end.  A byte on it, whatever
  * it is, wakes a peer that sleeps.  Nothing else crosses the socket, and while both peers are awake
@@ -38,9 +39,14 @@ enum {
  */
 int ckt_shared_memory_make(uint64_t ring_bytes, int *ret_fd);
 /*
- * Maps the file, which stays the caller's and may be closed.  Takes the connected UNIX socket over on
- * success alone. made: this side made the file; the peer calls this with false.  -EPROTO: the file
+ * Reserves addresses for rings of that size, for ever.  A process whose later mappings must not depend
+ * on whether it has rings does so early.  NULL: there is no room.
+ */
+void *ckt_shared_memory_reserve(uint64_t ring_bytes);
+/*
+ * Maps the file, which stays the caller's and may be closed. place: reserved for this size and not in
+ * use, or NULL: anywhere.  Takes the connected UNIX socket over on success alone. made: this side made the file; the peer calls this with false.  -EPROTO: the file
  * is not what ckt_shared_memory_make makes.
  */
-int ckt_transport_init_shared_memory(
-	struct ckt_transport *t, int socket_fd, int memory_fd, uint64_t ring_bytes, bool made);
+int ckt_transport_init_shared_memory(struct ckt_transport *t, int socket_fd, int memory_fd,
+	uint64_t ring_bytes, bool made, void *place);

@@ -111,6 +111,7 @@ struct ckt_worker {
 	struct ckt_staging staging;
 	int client_fd;
 	struct ckt_transport client_transport; /* client_fd's, or the rings beside it */
+	void *rings_place;                     /* ckt_shared_memory_reserve; NULL: none */
 	uint64_t client_epoch;
 	pthread_t executor;
 	int64_t spin_ns; /* how long it polls for a command before it sleeps */

@@ -274,7 +274,7 @@ def text(data):
 def clean_environment(visible=None):
     """The caller's environment without anything that would lead a program elsewhere, and the program's CUDA_VISIBLE_DEVICES."""
     env = {k: v for k, v in os.environ.items()
-           if (not k.startswith(("CRICKET_", "CKT_TEST_")) or k in ("CRICKET_SOFT_DEVICES", "CRICKET_SOFT_COMPILE", "CRICKET_SOFT_WAITS", "CRICKET_LIBRARIES")) and k not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD", "LD_AUDIT")}  # noqa: E501
+           if (not k.startswith(("CRICKET_", "CKT_TEST_")) or k in ("CRICKET_SOFT_DEVICES", "CRICKET_SOFT_COMPILE", "CRICKET_SOFT_WAITS", "CRICKET_LIBRARIES", "CRICKET_TRANSPORT")) and k not in ("REMOTE_GPU_ADDRESS", "LD_PRELOAD", "LD_AUDIT")}  # noqa: E501
     if visible is not None:
         env["CUDA_VISIBLE_DEVICES"] = visible
     return env

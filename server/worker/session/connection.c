@@ -30,7 +30,7 @@ static struct offer make_rings(const struct ckt_worker *worker, bool takes_rings
 	int result = ckt_shared_memory_make(CKT_RINGS_BYTES, &offer.memory_fd);
 	if (!result)
 		result = ckt_transport_init_shared_memory(&offer.transport, worker->client_fd,
-			offer.memory_fd, CKT_RINGS_BYTES, true);
+			offer.memory_fd, CKT_RINGS_BYTES, true, worker->rings_place);
 	if (result) {
 		ckt_warning("no shared memory for the client's connection, %d KiB: %s; it stays "
 			    "on the UNIX socket",

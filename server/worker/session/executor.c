@@ -22,6 +22,7 @@
 #include "checkpoint/freeze/freeze.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
+#include "rpc/transport/shared_memory.h"
 #include "server/worker/driver.h"
 #include "server/worker/libs/environment.h"
 #include "server/worker/libs/libs.h"
@@ -540,6 +541,7 @@ void ckt_executor_go(struct ckt_worker *worker)
 int ckt_executor_start(struct ckt_worker *worker)
 {
 	worker->spin_ns = ckt_processors() > CKT_FEW_PROCESSORS ? CKT_SPIN_LONG_NS : CKT_SPIN_NS;
+	worker->rings_place = ckt_shared_memory_reserve(CKT_RINGS_BYTES);
 	int result = ckt_input_init(&worker->input);
 	if (!result)
 		result = ckt_lookahead_start(worker);

@@ -34,8 +34,9 @@ static void open_rings(uint64_t bytes)
 	close(peer);
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	MUST(ckt_shared_memory_make(bytes, &memory), 0);
-	MUST(ckt_transport_init_shared_memory(&worker, fds[0], memory, bytes, true), 0);
-	MUST(ckt_transport_init_shared_memory(&ckt_conn.transport, fds[1], memory, bytes, false),
+	MUST(ckt_transport_init_shared_memory(&worker, fds[0], memory, bytes, true, NULL), 0);
+	MUST(ckt_transport_init_shared_memory(
+		     &ckt_conn.transport, fds[1], memory, bytes, false, NULL),
 		0);
 	close(memory);
 	ckt_conn.direct = true;

@@ -29,7 +29,8 @@ static void open_both(void)
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	MUST(ckt_shared_memory_make(RING, &memory), 0);
 	for (int i = 0; i < 2; i++)
-		MUST(ckt_transport_init_shared_memory(&ends[i], fds[i], memory, RING, i == 0), 0);
+		MUST(ckt_transport_init_shared_memory(&ends[i], fds[i], memory, RING, i == 0, NULL),
+			0);
 	close(memory);
 }
 
@@ -179,7 +180,7 @@ static uint8_t *map_shared(size_t bytes, int *ret_fds)
 	int memory;
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret_fds), 0);
 	MUST(ckt_shared_memory_make(RING, &memory), 0);
-	MUST(ckt_transport_init_shared_memory(&ends[0], ret_fds[0], memory, RING, true), 0);
+	MUST(ckt_transport_init_shared_memory(&ends[0], ret_fds[0], memory, RING, true, NULL), 0);
 	uint8_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	YES(map != MAP_FAILED);
 	close(memory);
@@ -209,7 +210,7 @@ static int begin_with(int memory, uint64_t bytes)
 	int fds[2];
 	struct ckt_transport t = CKT_TRANSPORT_NONE;
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	int result = ckt_transport_init_shared_memory(&t, fds[0], memory, bytes, false);
+	int result = ckt_transport_init_shared_memory(&t, fds[0], memory, bytes, false, NULL);
 	if (!result)
 		ckt_transport_close(&t);
 	else
@@ -253,6 +254,30 @@ static void test_hostile_file(void)
 	IS(ckt_shared_memory_make(RING - 1, &memory), -EINVAL);
 	IS(ckt_shared_memory_make(2ull * CKT_RINGS_BYTES_MAX, &memory), -EINVAL);
 	IS(memory, -1);
+}
+
+/* A reserved place is used again and again, and stays when there are no rings. */
+static void test_place(void)
+{
+	int fds[2], memory;
+	uint8_t *place = ckt_shared_memory_reserve(RING);
+	MUST(place != NULL, true);
+	MUST(ckt_shared_memory_make(RING, &memory), 0);
+	for (int i = 0; i < 3; i++) {
+		MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+		MUST(ckt_transport_init_shared_memory(&ends[0], fds[0], memory, RING, true, place),
+			0);
+		MUST(ckt_transport_init_shared_memory(&ends[1], fds[1], memory, RING, false, NULL),
+			0);
+		YES((uint8_t *)ends[0].state == place);
+		ckt_transport_close(&ends[0]);
+		ckt_transport_close(&ends[1]);
+		/* Something else would be put there if nothing held the addresses. */
+		YES(mmap(place, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			    -1, 0) == MAP_FAILED);
+		IS(errno, EEXIST);
+	}
+	close(memory);
 }
 
 static uint8_t value_at(size_t at)
@@ -304,4 +329,4 @@ static void test_threads(void)
 
 UNIT_SUITE(shared_memory, {"bytes", test_bytes}, {"parts", test_parts}, {"wake", test_wake},
 	{"room", test_room}, {"end", test_end}, {"hostile counters", test_hostile_counters},
-	{"hostile file", test_hostile_file}, {"threads", test_threads})
+	{"hostile file", test_hostile_file}, {"place", test_place}, {"threads", test_threads})

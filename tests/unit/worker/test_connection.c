@@ -107,7 +107,7 @@ static void test_rings(void)
 	YES(memory_fd >= 0);
 	IS(answered(CKT_CAPABILITY_RINGS), CKT_RINGS_BYTES);
 	MUST(ckt_transport_init_shared_memory(
-		     &client, client_fd, memory_fd, CKT_RINGS_BYTES, false),
+		     &client, client_fd, memory_fd, CKT_RINGS_BYTES, false, NULL),
 		0);
 	say();
 	IS(ckt_transport_read(&client, data, sizeof data), 12);
