@@ -198,7 +198,7 @@ static void rings_shutdown(struct ckt_transport *t)
 static void unmap(struct rings *rings)
 {
 	if (rings->reserved)
-		mmap(rings, rings->map_bytes, PROT_NONE,
+		(void)mmap(rings, rings->map_bytes, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	else
 		munmap(rings, rings->map_bytes);

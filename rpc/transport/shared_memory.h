@@ -28,7 +28,8 @@
 #include "rpc/transport/transport.h"
 
 enum {
-	CKT_RINGS_BYTES = 1 << 20, /* of each ring: docs/performance.md says why */
+	/* Of each ring: about a record of the largest size, and both fit into a processor's cache. */
+	CKT_RINGS_BYTES = 1 << 20,
 	CKT_RINGS_BYTES_MIN = 1 << 12,
 	CKT_RINGS_BYTES_MAX = 1 << 26,
 };
