@@ -161,6 +161,10 @@ static int status_of(bool rings)
 
 static void test_no_call(void)
 {
+#ifdef __SANITIZE_THREAD__
+	/* The sanitizer has system calls of its own: it sleeps and yields. */
+	return;
+#endif
 	IS(status_of(true), 0);
 	/* The filter works: over a socket the first launch ends the process. */
 	int status = status_of(false);
