@@ -6,17 +6,22 @@
 #include <stdatomic.h>
 #include <string.h>
 
+static uint64_t position_of(const struct ckt_byte_ring *ring)
+{
+	return atomic_load_explicit(&ring->position, memory_order_relaxed);
+}
+
 ssize_t ckt_byte_ring_room(const struct ckt_byte_ring *ring)
 {
 	uint64_t taken = atomic_load_explicit(&ring->shared->taken, memory_order_acquire);
-	uint64_t filled = ring->position - taken;
+	uint64_t filled = position_of(ring) - taken;
 	return filled > ring->size ? -EPROTO : (ssize_t)(ring->size - filled);
 }
 
 ssize_t ckt_byte_ring_filled(const struct ckt_byte_ring *ring)
 {
 	uint64_t written = atomic_load_explicit(&ring->shared->written, memory_order_acquire);
-	uint64_t filled = written - ring->position;
+	uint64_t filled = written - position_of(ring);
 	return filled > ring->size ? -EPROTO : (ssize_t)filled;
 }
 
@@ -34,13 +39,13 @@ ssize_t ckt_byte_ring_put(struct ckt_byte_ring *ring, const void *data, size_t s
 	ssize_t room = ckt_byte_ring_room(ring);
 	if (room <= 0)
 		return room;
-	size_t n = size < (size_t)room ? size : (size_t)room,
-	       at = ring->position & (ring->size - 1),
+	uint64_t position = position_of(ring);
+	size_t n = size < (size_t)room ? size : (size_t)room, at = position & (ring->size - 1),
 	       first = n < ring->size - at ? n : ring->size - at;
 	memcpy(ring->data + at, data, first);
 	memcpy(ring->data, (const uint8_t *)data + first, n - first);
-	ring->position += n;
-	atomic_store_explicit(&ring->shared->written, ring->position, memory_order_release);
+	atomic_store_explicit(&ring->position, position + n, memory_order_relaxed);
+	atomic_store_explicit(&ring->shared->written, position + n, memory_order_release);
 	*ret_wake = must_wake(&ring->shared->reader_sleeps);
 	return (ssize_t)n;
 }
@@ -51,13 +56,13 @@ ssize_t ckt_byte_ring_take(struct ckt_byte_ring *ring, void *data, size_t size, 
 	ssize_t filled = ckt_byte_ring_filled(ring);
 	if (filled <= 0)
 		return filled;
-	size_t n = size < (size_t)filled ? size : (size_t)filled,
-	       at = ring->position & (ring->size - 1),
+	uint64_t position = position_of(ring);
+	size_t n = size < (size_t)filled ? size : (size_t)filled, at = position & (ring->size - 1),
 	       first = n < ring->size - at ? n : ring->size - at;
 	memcpy(data, ring->data + at, first);
 	memcpy((uint8_t *)data + first, ring->data, n - first);
-	ring->position += n;
-	atomic_store_explicit(&ring->shared->taken, ring->position, memory_order_release);
+	atomic_store_explicit(&ring->position, position + n, memory_order_relaxed);
+	atomic_store_explicit(&ring->shared->taken, position + n, memory_order_release);
 	*ret_wake = must_wake(&ring->shared->writer_sleeps);
 	return (ssize_t)n;
 }

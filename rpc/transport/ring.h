@@ -42,8 +42,9 @@ struct ckt_ring_shared {
 struct ckt_byte_ring {
 	struct ckt_ring_shared *shared;
 	uint8_t *data;
-	size_t size;       /* a power of two */
-	uint64_t position; /* the own counter */
+	size_t size; /* a power of two */
+	/* The own counter.  Another thread of this side may look whether there is something to do. */
+	_Atomic uint64_t position;
 };
 
 /*
