@@ -15,6 +15,7 @@
 enum {
 	OWN_BYTES = 4096, /* struct rings, before the file */
 	COUNTERS_BYTES = 4096,
+	WAKES_MAX = 16, /* system calls in a row for bytes that wake */
 	SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
 };
 _Static_assert(2 * sizeof(struct ckt_ring_shared) <= COUNTERS_BYTES, "counters fit into a page");
@@ -134,14 +135,18 @@ static unsigned rings_ready(struct ckt_transport *t, unsigned want)
 	return ready;
 }
 
-/* Takes the bytes that woke this side off the socket. */
+/*
+ * Takes the bytes that woke this side off the socket.  A peer that sends more than it may keeps this
+ * thread from sleeping, but not from its work.
+ */
 static void take_wakes(struct ckt_transport *t)
 {
 	uint8_t bytes[64];
-	ssize_t n;
-	do
-		n = recv(t->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-	while (n == sizeof bytes || (n < 0 && errno == EINTR));
+	ssize_t n = sizeof bytes;
+	for (unsigned i = 0; i < WAKES_MAX && n == sizeof bytes; i++)
+		do
+			n = recv(t->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+		while (n < 0 && errno == EINTR);
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		atomic_store_explicit(&rings_of(t)->ended, true, memory_order_release);
 }

@@ -120,6 +120,24 @@ static void test_wake(void)
 	close_both();
 }
 
+/* A peer that never stops waking: each wait ends, and what is in the ring is found. */
+static void test_flood(void)
+{
+	static char flood[100000];
+	char data[4];
+	open_both();
+	ssize_t sent = send(ends[1].fd, flood, sizeof flood, MSG_DONTWAIT);
+	YES(sent > 10000);
+	int before = on_socket(&ends[0]);
+	IS(ckt_transport_wait(&ends[0], CKT_TRANSPORT_READ, -1), 0);
+	int taken = before - on_socket(&ends[0]);
+	YES(taken > 0 && taken < before);
+	IS(ckt_transport_write(&ends[1], "abc", 3), 3);
+	IS(ckt_transport_wait(&ends[0], CKT_TRANSPORT_READ, -1), CKT_TRANSPORT_READ);
+	IS(ckt_transport_read(&ends[0], data, sizeof data), 3);
+	close_both();
+}
+
 static void test_room(void)
 {
 	static char data[RING];
@@ -328,5 +346,6 @@ static void test_threads(void)
 }
 
 UNIT_SUITE(shared_memory, {"bytes", test_bytes}, {"parts", test_parts}, {"wake", test_wake},
-	{"room", test_room}, {"end", test_end}, {"hostile counters", test_hostile_counters},
-	{"hostile file", test_hostile_file}, {"place", test_place}, {"threads", test_threads})
+	{"flood", test_flood}, {"room", test_room}, {"end", test_end},
+	{"hostile counters", test_hostile_counters}, {"hostile file", test_hostile_file},
+	{"place", test_place}, {"threads", test_threads})
