@@ -72,6 +72,17 @@ __global__ void empty(void)
 {
 }
 
+/* Long enough that whoever waits for it may have gone to sleep. */
+__global__ void takes_1ms(void)
+{
+	unsigned long long begun, now;
+
+	asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+	do
+		asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+	while (now - begun < 1000000);
+}
+
 __global__ void with_arguments(int *p, float a, long long b, int n)
 {
 	if (n < 0)
@@ -238,6 +249,7 @@ int main(int argc, char **argv)
 
 	launches(stream, d);
 	row("launch_sync", 5000, [] { empty<<<1, 1>>>(); CHECK(cudaDeviceSynchronize()); });
+	row("launch_1ms_sync", 200, [] { takes_1ms<<<1, 1>>>(); CHECK(cudaDeviceSynchronize()); });
 	row("idle_stream_sync", 20000, [&] { CHECK(cudaStreamSynchronize(stream)); });
 	row("get_device", 2000000, [&] { CHECK(cudaGetDevice(&device)); });
 	row("get_last_error", 2000000, [&] { CHECK(cudaGetLastError()); });
