@@ -59,10 +59,16 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_STATE_DIR",
 		"where cricketctl writes the new address of a moved session; by "
 		"default ~/.local/state/cricket"},
+	{"CRICKET_STATS",
+		"1 prints at the program's end its calls and waits, and the ten functions "
+		"that cost most"},
 	{"CRICKET_SYNC",
 		"1 waits for every call, so that the call that caused an error reports "
 		"it"},
 	{"CRICKET_TOKEN_FILE", "file with the token of a server that requires one"},
+	{"CRICKET_TRACE",
+		"file for a record of every call, which Perfetto and chrome://tracing "
+		"open; %p stands for the process's ID"},
 	{"CRICKET_TRANSPORT",
 		"tcp, unix or shm: what the connection to the server must run over; by "
 		"default shared memory (shm) beside a UNIX socket, and else what the "

@@ -13,6 +13,7 @@
 
 #include "client/conn/settings.h"
 #include "client/conn/spin.h"
+#include "client/trace/recorder.h"
 #include "base/fork.h"
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/record.h"
@@ -250,6 +251,8 @@ static void commit(struct ckt_call *call, struct ckt_waiter *waiter)
 {
 	struct ckt_conn *conn = call->conn;
 	uint64_t tail = atomic_load_explicit(&conn->tail, memory_order_relaxed);
+	if (__builtin_expect(ckt_trace_get() != NULL, 0) && !call->session_proc)
+		ckt_trace_command();
 	if (waiter) {
 		waiter->xid = call->xid;
 		waiter->seq = call->seq;
@@ -384,9 +387,13 @@ void ckt_conn_wait_until(struct ckt_conn *conn, bool (*finished)(void *data), vo
 {
 	if (finished(data))
 		return;
+	bool traced = ckt_trace_get() != NULL;
+	uint64_t begun = traced ? ckt_trace_wait_begin() : 0;
 	struct ckt_spin spin = ckt_spin_begin();
 	wait_until(conn, finished, data, &spin);
 	ckt_spin_end();
+	if (traced)
+		ckt_trace_wait_end(begun);
 }
 
 void ckt_conn_listen_until(struct ckt_conn *conn, bool (*finished)(void *data), void *data)
@@ -724,4 +731,5 @@ __attribute__((destructor)) static void program_ends(void)
 {
 	for (unsigned i = 0; i < ckt_conn_count; i++)
 		say_bye(ckt_conns[i]);
+	ckt_trace_end();
 }

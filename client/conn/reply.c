@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/conn/conn.h"
+#include "client/trace/recorder.h"
 #include "base/log.h"
 #include "rpc/record.h"
 
@@ -310,6 +311,8 @@ int ckt_conn_read(struct ckt_conn *conn, int timeout_ms)
 			CKT_RECEIVE_SIZE - conn->receive_end);
 		if (n > 0) {
 			conn->receive_end += (size_t)n;
+			if (ckt_trace_get())
+				ckt_trace_received((uint64_t)n);
 			result = handle_received(conn);
 			break;
 		}

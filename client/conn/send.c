@@ -19,6 +19,7 @@
 
 #include "client/conn/conn.h"
 #include "client/conn/settings.h"
+#include "client/trace/recorder.h"
 #include "base/log.h"
 
 /* A bound on a wait that another thread's signal ends. */
@@ -104,6 +105,8 @@ static int send_some(struct ckt_conn *conn, bool wait)
 			end = gap;
 		ssize_t n = ckt_transport_write(
 			&conn->transport, conn->ring + sent % CKT_RING_SIZE, end - sent);
+		if (n > 0 && ckt_trace_get())
+			ckt_trace_sent((uint64_t)n);
 		if (n >= 0)
 			atomic_store_explicit(
 				&conn->sent, sent + (uint64_t)n, memory_order_release);

@@ -21,10 +21,14 @@ import sys
 import clang.cindex as clang
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "rpc", "gen"))
+import emit_trace  # noqa: E402
 import libclang  # noqa: E402
 
 RUNTIME_HEADERS = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n#include <cuda_profiler_api.h>\n"
 DRIVER_HEADERS = "#include <cuda.h>\n#include <cudaProfiler.h>\n"
+# Declared by a header of nvcc's alone: what a program launches with, and the name that the program's author knows.
+LAUNCHES = {name: ("cudaError_t", [("cudaKernel_t", "kernel"), ("dim3", "grid"), ("dim3", "block"), ("void **", "args"), ("size_t", "shared"),
+                                   ("cudaStream_t", "stream")]) for name in ("__cudaLaunchKernel", "__cudaLaunchKernel_ptsz")}
 PER_THREAD = "((cudaStream_t)0x2)"
 
 
@@ -126,17 +130,30 @@ def classify(arguments):
         sys.exit("gen.py: %s lists what no header declares: %s" % (arguments.unsupported, ", ".join(sorted(stale))))
     if unknown and arguments.strict:
         sys.exit("gen.py: strict-api: add to a source or to %s: %s" % (arguments.unsupported, ", ".join(unknown)))
-    return names, variants, refused, unknown
+    return names, variants, refused, unknown, declared
 
 
 def summarise(arguments):
-    names, _, refused, unknown = classify(arguments)
+    names, _, refused, unknown, _ = classify(arguments)
     print("%d functions, %d implemented%s" % (len(names), len(names) - len(refused),
                                               "; not known yet: " + ", ".join(unknown) if unknown else ""))
 
 
+def write_traced(arguments, names, declared):
+    """The exported functions, which record their calls; rpc/gen/emit_trace.py."""
+    known = {**{name: declared[name] for name in names if name in declared}, **LAUNCHES}
+    with open(arguments.traced_names, "w", encoding="utf-8") as out:
+        out.write(emit_trace.names(known))
+    lines = [emit_trace.SOURCE.format(includes="#include <cuda_runtime_api.h>\n#include <cuda_profiler_api.h>")]
+    for name, (result, parameters) in sorted(known.items()):
+        lines += emit_trace.function(name, result, parameters, [declarator(t, n) for t, n in parameters], "CKT_TRACE_RUNTIME", name.lstrip("_"))
+    with open(arguments.traced, "w", encoding="utf-8") as out:
+        out.write("\n".join(lines))
+
+
 def generate_runtime(arguments):
-    names, variants, refused, _ = classify(arguments)
+    names, variants, refused, _, declared = classify(arguments)
+    write_traced(arguments, names, declared)
     with open(arguments.map, "w", encoding="utf-8") as out:
         out.write("libcudart.so.13 {\nglobal:\n%slocal:\n\t*;\n};\n" % "".join("\t%s;\n" % n for n in names))
     with open(arguments.source, "w", encoding="utf-8") as out:
@@ -165,7 +182,7 @@ def generate_stub(arguments):
 def main():
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
-    for command, outputs in (("cudart", ("map", "source", "refused")), ("summary", ())):
+    for command, outputs in (("cudart", ("map", "source", "refused", "traced-names", "traced")), ("summary", ())):
         runtime = commands.add_parser(command)
         for option in ("include", "names", "unsupported") + outputs:
             runtime.add_argument("--" + option, required=True)

@@ -206,8 +206,9 @@ def _content(p, number):
 
 
 def _stub(model, p):
+    """Declared first, because gcc renames (emit_trace.py) a function only where it was declared before it is defined."""
     library = model.library
-    lines = ["EXPORT " + _prototype(p.function), "{"] + ([f"\t{library.logged}"] if library.logged else []) + _stub_checks(library, p)
+    lines = ["EXPORT " + _prototype(p.function) + ";", "EXPORT " + _prototype(p.function), "{"] + ([f"\t{library.logged}"] if library.logged else []) + _stub_checks(library, p)
     fields = [f".pointer_mode = own_{p.object.name}->pointer_mode,"] if p.has_mode else []
     fields += [".stream = stream_,"] if p.executes else []
     fields += [f for f in (_field(p, q) for q in p.parameters) if f]
@@ -244,7 +245,9 @@ def _legacy(model, entry):
     more = len(taken) - len(function.parameters)
     gives = function.result != "void"
     passed += ["&result_"] if gives else passed[len(passed) - more:]
-    lines = ["EXPORT " + _prototype(function), "{"] + ([f"\t{function.result} result_ = {{0}};"] if gives else [])
+    # Declared first, as _stub says.
+    lines = ["EXPORT " + _prototype(function) + ";", "EXPORT " + _prototype(function), "{"]
+    lines += [f"\t{function.result} result_ = {{0}};"] if gives else []
     lines += [f"\tstruct ckt_{name}_default *own_ = ckt_{name}_default();",
               f"\tckt_{name}_default_answer(own_, {entry.target}(own_ ? own_->handle : NULL, {', '.join(passed)}));"]
     return lines + (["\treturn result_;"] if gives else []) + ["}", ""]

@@ -21,12 +21,15 @@ import emit_nvml
 import emit_roundtrip
 import emit_server
 import emit_test
+import emit_trace
 import emit_x
 import forwarded
 import headers as headers_module
 import model as model_module
 import table
 
+# What declares types that a library's first header lacks.
+TRACED_INCLUDES = {"cublas": '#include "rpc/cublas.h"\n#include <cublasXt.h>'}
 
 
 def message_outputs(name):
@@ -42,6 +45,7 @@ def forwarded_outputs(name):
             f"{name}_functions.h": emit_forwarded.functions_header, f"{name}_functions.c": emit_forwarded.functions_source,
             f"{name}_dispatch.c": emit_forwarded.dispatch, f"{name}_coverage.json": emit_forwarded.coverage,
             f"{name}_roundtrip.inc": emit_roundtrip.tests,
+            f"{name}_traced.h": emit_trace.model_names, f"{name}_traced.c": emit_trace.model_source(TRACED_INCLUDES.get(name), "CKT_TRACE_LIBRARY"),
             **{f"{node}.map": emit_forwarded.version_script(node) for node in versions}}
 
 
@@ -56,6 +60,8 @@ OUTPUTS = {
         "libcuda.map": emit_client.version_script,
         "cuda_coverage.json": emit_coverage.data,
         "cuda_entry_points.inc": emit_client.entry_points,
+        "cuda_traced.h": emit_trace.model_names,
+        "cuda_traced.c": emit_trace.model_source("#include <cuda.h>\n#include <cudaProfiler.h>", "CKT_TRACE_DRIVER"),
     },
     "nvml": {
         "nvml_table.c": emit_nvml.calls,

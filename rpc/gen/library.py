@@ -77,7 +77,7 @@ CUDA = Library(
     # Declares every version of every function under the name that libcuda exports, and keeps the macros from renaming them.
     macros=("-D__CUDA_API_VERSION_INTERNAL",), ordinals=("CUdevice", "CUdevice_v1"),
     title="CUDA", program=0x20434b01, codec_includes=("cuda.h",), enumerators="CKT_PROC",
-    private=("ckt_client_table",))
+    private=("ckt_client_table", "ckt_trace_table"))
 
 # Toolkits have nvml.h in a part of its own, which the build does not ask for.
 NVML = Library(

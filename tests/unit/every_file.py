@@ -43,6 +43,7 @@ UNIT = {
     "client/patch": "patch",
     "client/preload": "patch",
     "client/run": "patch",
+    "client/trace": "trace",
     "ctl": "ctl",
     "ctl/client": "ctl",
     "ctl/doctor": "ctl",

@@ -40,6 +40,7 @@ client/cuda/module/module.c read module files
 client/nvml/system.c read /proc
 client/patch/patch_log.c write the log file
 client/preload/system_calls.c read,readv,recv,recvfrom,recvmmsg,recvmsg,send,sendmmsg,sendmsg,sendto,write,writev the program's own system calls, interposed
+client/trace/writer.c read,write the trace, a file, and the names of threads in /proc
 client/run/run_soft.c connect asks whether a server listens; no byte moves
 ctl/client/client.c write files of a saved client
 ctl/client/criu.c poll,recv,send CRIU's own sequenced-packet socket and protocol

@@ -40,11 +40,11 @@ CKT_EXPORT CUresult cuMemGetInfo(unsigned int *available, unsigned int *total)
 }
 
 /* The arguments are ignored. */
-#define REFUSED(name)                                            \
-	CKT_EXPORT CUresult ckt_old_##name(void) __asm__(#name); \
-	CUresult ckt_old_##name(void)                            \
-	{                                                        \
-		return wrong_context();                          \
+#define REFUSED(name)                                                       \
+	CKT_EXPORT CUresult ckt_old_##name(void) __asm__("ckt_api_" #name); \
+	CUresult ckt_old_##name(void)                                       \
+	{                                                                   \
+		return wrong_context();                                     \
 	}
 
 REFUSED(cuMemAllocPitch)

@@ -10,6 +10,7 @@
 #include "client/cuda/context/route.h"
 #include "client/cuda/module/library.h"
 #include "client/cuda/module/module.h"
+#include "client/trace/recorder.h"
 #include "cudacommon/interface.h"
 
 /* One allocation holds the struct, its arrays and its name, so that one free() releases all. */
@@ -81,6 +82,8 @@ static CUresult fetch(
 	f->module = module->object.id;
 	ckt_cudacommon_object_add_fixed(&f->object, id);
 	free(placeholder);
+	if (ckt_trace_get())
+		ckt_trace_kernel(id, name);
 	*ret_function = f;
 	return CUDA_SUCCESS;
 }

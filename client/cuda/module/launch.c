@@ -16,6 +16,7 @@
 #include "client/cuda/memory/mapped.h"
 #include "client/cuda/module/function.h"
 #include "client/cuda/stream/event.h"
+#include "client/trace/recorder.h"
 #include "cudacommon/capture.h"
 #include "cudacommon/launch_attribute.h"
 #include "rpc/gen/cuda_codec.h"
@@ -214,6 +215,7 @@ static CUresult launch_here(
 		result = check(f, l, context->device);
 	if (result)
 		return result;
+	ckt_trace_launch(f->object.id, l->grid, l->block, l->shared_bytes, ckt_handle_id(stream));
 	size = f->param_bytes;
 	result = ckt_launch_extra(extra, &packed, &size);
 	if (result)
