@@ -57,6 +57,9 @@ CALLS = {
     "job_key_show": (bytes(16), None, None, "ok"),
     "nccl_make": (text("0123456789ab") + u32(1), "0123456789ab", None, "refused"),
     "nccl_ids": (text("0123456789ab") + u32(0), "0123456789ab", None, "refused"),
+    "trace": (("SESSION", u32(0) + u32(0) + u64(0)), "SESSION", None, "ok"),
+    # Reading a trace has a line only where it is refused.
+    "trace_read": (text("0123456789ab") + u32(1) + u32(0) + u64(0), "0123456789ab", None, "refused"),
     # Pieces of files, on the connection that stage_data took: see test_pieces.
     "read": None,
     "write": None,

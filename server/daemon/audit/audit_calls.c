@@ -78,6 +78,9 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_JOB_KEY_SHOW] = {"job_key_show", ANSWER_RESULT},
 	[CKT_CONTROL_NCCL_MAKE] = {"nccl_make", ANSWER_RESULT,
 		AT(ckt_control_nccl_make_args, copy)},
+	[CKT_CONTROL_TRACE] = {"trace", ANSWER_RESULT, AT(ckt_control_trace_args, session)},
+	[CKT_CONTROL_TRACE_READ] = {"trace_read", ANSWER_RESULT,
+		AT(ckt_control_trace_args, session)},
 	[CKT_CONTROL_NCCL_IDS] = {"nccl_ids", ANSWER_RESULT, AT(ckt_control_nccl_ids_args, copy)},
 };
 

@@ -533,6 +533,7 @@ union control_args {
 	ckt_control_job_key_args job_key;
 	ckt_control_nccl_make_args nccl_make;
 	ckt_control_nccl_ids_args nccl_ids;
+	ckt_control_trace_args trace;
 };
 
 /*
@@ -549,6 +550,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_LIST] = {(xdrproc_t)xdr_ckt_control_list_args, call_list},
 	[CKT_CONTROL_KILL] = {(xdrproc_t)xdr_ckt_control_session_args, call_kill},
 	[CKT_CONTROL_STATS] = {(xdrproc_t)xdr_ckt_control_session_args, call_stats},
+	[CKT_CONTROL_TRACE] = {(xdrproc_t)xdr_ckt_control_trace_args, ckt_control_trace},
+	[CKT_CONTROL_TRACE_READ] = {(xdrproc_t)xdr_ckt_control_trace_args, ckt_control_trace_read},
 	[CKT_CONTROL_CHECKPOINT] = {(xdrproc_t)xdr_ckt_control_checkpoint_args, call_checkpoint},
 	[CKT_CONTROL_RESTORE] = {(xdrproc_t)xdr_ckt_control_restore_args, call_restore},
 	[CKT_CONTROL_STAGE_MAKE] = {NULL, ckt_control_stage_make},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control calls, spread over several files: control.c (listings, simple images), stage.c
- * (images that travel), image.c (chains, held sessions), pause.c, events.c.  Each gets the decoded
+ * (images that travel), image.c (chains, held sessions), pause.c, events.c, trace.c.  Each gets the decoded
  * arguments and answers with ckt_peer_reply, at once or from a callback with the peer held;
  * passed_fd is the descriptor that came with the call or -1; the function that takes it over sets
  * it to -1.
@@ -33,6 +33,8 @@ void ckt_daemon_image_peer_gone(struct ckt_peer *peer);
 /* No connection holds the session any more. */
 void ckt_daemon_image_let_go(struct ckt_session *session);
 
+void ckt_control_trace(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_trace_read(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_list(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_remove(struct ckt_peer *peer, void *args, int *passed_fd);

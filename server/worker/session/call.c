@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/session/call_trace.h"
 #include "server/worker/worker.h"
 
 enum { INLINE_BODY = 512 };
@@ -52,6 +53,7 @@ struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker)
 	both->call.proc = NULL;
 	both->call.status = 0;
 	both->call.step = NULL;
+	both->call.traced = NULL;
 	both->call.private = &both->private;
 	both->private.body = NULL;
 	both->private.size = 0;
@@ -74,6 +76,8 @@ void ckt_wcall_free(struct ckt_wcall *call)
 {
 	if (!call)
 		return;
+	if (__builtin_expect(call->traced != NULL, 0))
+		ckt_call_trace_drop(call);
 	body_drop(call->private);
 	free(call->private->kept_body);
 	open_calls--;
@@ -181,6 +185,8 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 {
 	struct ckt_wcall_private *private = call->private;
+	if (__builtin_expect(call->traced != NULL, 0))
+		ckt_call_trace_end(call);
 	/* The driver's output about a failure comes before it: the program may end at once. */
 	if (__builtin_expect(result && result != CUDA_ERROR_NOT_READY, 0))
 		ckt_printed_send(call->worker);

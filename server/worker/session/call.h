@@ -32,6 +32,7 @@ struct ckt_wcall {
 	/* the forwarded library's status, if the handler's result does not hold it; 0: success */
 	int status;
 	struct ckt_lib_step *step; /* to be recorded if it succeeds; see libs/state.h */
+	struct ckt_traced *traced; /* NULL: not in a trace; see call_trace.h */
 	struct ckt_wcall_private *private;
 };
 

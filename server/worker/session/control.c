@@ -22,6 +22,7 @@
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/nccl/nccl_ids.h"
+#include "server/worker/session/call_trace.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_operations.h"
@@ -466,6 +467,21 @@ static int stats(struct ckt_request *request)
 	return result;
 }
 
+static int trace(struct ckt_request *request)
+{
+	ckt_worker_trace_args args = {0};
+	char message[CKT_MESSAGE_MAX];
+	ckt_worker_trace_res res;
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_trace_args, &args);
+	if (result)
+		return result;
+	ckt_call_trace_lock();
+	ckt_call_trace_serve(request->worker, &args, &res, message);
+	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_trace_res, &res);
+	ckt_call_trace_unlock();
+	return result;
+}
+
 /* ---- Connections */
 
 static int dispatch(struct ckt_request *request, uint32_t proc)
@@ -489,6 +505,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return status(request);
 	case CKT_WORKER_STATS:
 		return stats(request);
+	case CKT_WORKER_TRACE:
+		return trace(request);
 	case CKT_WORKER_GPUS:
 		return gpus(request);
 	case CKT_WORKER_HOLD:

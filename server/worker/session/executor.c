@@ -32,6 +32,7 @@
 #include "server/worker/objects/device.h"
 #include "server/worker/session/blocking_call.h"
 #include "server/worker/session/call.h"
+#include "server/worker/session/call_trace.h"
 #include "server/worker/session/connection.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
@@ -207,6 +208,7 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		if (!(call->header.flags & CKT_CALL_BATCHED))
 			send_results(call, NULL, NULL);
 		ckt_wcall_free(call);
+		ckt_call_trace_linger();
 		return PROGRESS_BYE;
 	case CKT_SESSION_WINDOW:
 		if (!take_window(worker, call)) {
@@ -286,8 +288,14 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 	if (header->context && (!worker->current || worker->current->id != header->context))
 		result = ckt_worker_use_context(worker, header->context);
 	struct ckt_cursor args = call->args;
+	struct ckt_traced_event *traced = NULL;
+	if (__builtin_expect(
+		    atomic_load_explicit(&ckt_call_trace_on, memory_order_relaxed) && !result, 0))
+		traced = ckt_call_trace_begin(call);
 	if (!result)
 		result = ckt_worker_lib_state_run(call);
+	/* The call may be answered and gone, but not its events. */
+	ckt_call_trace_issued(traced);
 	/* An allocation: what the program gave back before it may still be on its way. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && header->seq &&
 		!(header->flags & CKT_CALL_BATCHED) && ckt_long_call_settle(worker)) {

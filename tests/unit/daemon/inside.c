@@ -107,6 +107,23 @@ static bool is_readable(void *data)
 
 /* ---- Workers */
 
+/* The last record's bytes are the number of those before it. */
+static int encode_trace(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
+{
+	ckt_traced_call calls[8];
+	struct ckt_worker_trace_res res = {.status = worker.status,
+		.message = (char *)(worker.message ? worker.message : ""),
+		.trace = worker.trace.trace,
+		.dropped = 5,
+		.more = true,
+		.calls = {worker.traced, calls}};
+	for (unsigned i = 0; i < worker.traced; i++)
+		calls[i] = (ckt_traced_call){
+			.name = (char *)"call", .kernel = (char *)"kernel", .bytes = i};
+	return ckt_net_encode_reply(
+		xid, 0, (xdrproc_t)xdr_ckt_worker_trace_res, &res, ret_data, ret_size);
+}
+
 static void answer(int fd, uint32_t xid, uint32_t proc)
 {
 	struct ckt_worker_result result = {.status = worker.status,
@@ -142,22 +159,24 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	     is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
 	uint8_t *data;
 	size_t size;
-	if (ckt_net_encode_reply(xid, 0,
-		    is_make               ? (xdrproc_t)xdr_ckt_worker_nccl_make_res
-			    : is_hold     ? (xdrproc_t)xdr_ckt_worker_hold_res
-			    : is_gpus     ? (xdrproc_t)xdr_ckt_worker_gpus_res
-			    : is_save     ? (xdrproc_t)xdr_ckt_worker_save2_res
-			    : is_status   ? (xdrproc_t)xdr_ckt_worker_status_res
-			    : is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res
-					  : (xdrproc_t)xdr_ckt_worker_result,
-		    is_make               ? (void *)&made
-			    : is_hold     ? (void *)&hold
-			    : is_gpus     ? (void *)&on_gpus
-			    : is_save     ? (void *)&saved
-			    : is_status   ? (void *)&status
-			    : is_progress ? (void *)&progress
-					  : (void *)&result,
-		    &data, &size))
+	if (proc == CKT_WORKER_TRACE
+			? encode_trace(xid, &data, &size)
+			: ckt_net_encode_reply(xid, 0,
+				  is_make               ? (xdrproc_t)xdr_ckt_worker_nccl_make_res
+					  : is_hold     ? (xdrproc_t)xdr_ckt_worker_hold_res
+					  : is_gpus     ? (xdrproc_t)xdr_ckt_worker_gpus_res
+					  : is_save     ? (xdrproc_t)xdr_ckt_worker_save2_res
+					  : is_status   ? (xdrproc_t)xdr_ckt_worker_status_res
+					  : is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res
+							: (xdrproc_t)xdr_ckt_worker_result,
+				  is_make               ? (void *)&made
+					  : is_hold     ? (void *)&hold
+					  : is_gpus     ? (void *)&on_gpus
+					  : is_save     ? (void *)&saved
+					  : is_status   ? (void *)&status
+					  : is_progress ? (void *)&progress
+							: (void *)&result,
+				  &data, &size))
 		return;
 	if (worker.accept_stat)
 		ckt_reply_header_put(data,
@@ -182,6 +201,8 @@ static void serve(struct ckt_source *source, uint32_t events)
 		struct ckt_call_header header = {0};
 		ckt_call_header_get(&c, &header);
 		struct ckt_worker_hold_args hold;
+		if (header.proc == CKT_WORKER_TRACE)
+			ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_trace_args, &worker.trace);
 		if (header.proc == CKT_WORKER_HOLD &&
 			!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_hold_args, &hold) &&
 			hold.action == CKT_HOLD_STEP) {

@@ -7,6 +7,7 @@
 
 #include "rpc/greeting.h"
 #include "rpc/session_key.h"
+#include "rpc/worker.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/admission.h"
@@ -37,6 +38,9 @@ extern struct fake_worker {
 	bool drained, not_held; /* of a HOLD */
 	unsigned steps;         /* and what it said last */
 	uint64_t commands;
+	/* of a TRACE: the records that it answers, and what it was asked for */
+	unsigned traced;
+	struct ckt_worker_trace_args trace;
 	unsigned ids; /* of an NCCL_MAKE, whatever it was asked for */
 	unsigned calls[64], descriptors;
 	int channel; /* where a test sets it to -1: the latest group channel, the test's */

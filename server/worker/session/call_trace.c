@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See call_trace.h. */
+#include "server/worker/session/call_trace.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "rpc/gen/cuda_codec.h"
+#include "server/worker/driver.h"
+#include "server/worker/libs/libs.h"
+#include "server/worker/worker.h"
+
+struct ckt_traced {
+	const char *name; /* of the table of procedures */
+	char kernel[CKT_TRACED_KERNEL_MAX + 1];
+	uint32_t thread, flags;
+	int64_t start_ns, duration_ns;
+	uint64_t stream, bytes;
+	uint32_t grid[3], block[3];
+};
+
+enum event_state { EVENT_FREE, EVENT_BEGUN, EVENT_ISSUED };
+
+struct ckt_traced_event {
+	enum event_state state;
+	uint64_t trace;
+	CUevent start, end; /* made once, of the worker's first context */
+	CUstream stream;
+	struct ckt_traced call;
+};
+
+/* Of 10 ms: several times as long as cricketctl takes between two reads. */
+enum { LINGER_LOOKS = 50 };
+
+_Atomic bool ckt_call_trace_on;
+static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Of the answer, which is sent without trace_lock: the executor must not wait for a socket. */
+static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Everything below: trace_lock. */
+static struct {
+	uint64_t number; /* of the trace, or of the last one */
+	_Atomic bool gpu_time;
+	int64_t read_ns; /* when somebody last read */
+	struct ckt_traced *ring;
+	uint64_t head, tail;
+	uint64_t dropped;
+	struct ckt_traced_event *events; /* stay when the trace ends: the driver's events do */
+	CUevent base;                    /* recorded at base_ns */
+	int64_t base_ns;
+} trace;
+
+void ckt_call_trace_lock(void)
+{
+	pthread_mutex_lock(&answer_lock);
+}
+
+void ckt_call_trace_unlock(void)
+{
+	pthread_mutex_unlock(&answer_lock);
+}
+
+/* Precondition: trace_lock held. */
+static void stop(void)
+{
+	atomic_store(&ckt_call_trace_on, false);
+	free(trace.ring);
+	trace.ring = NULL;
+	trace.head = trace.tail = 0;
+}
+
+/* Precondition: trace_lock held. */
+static void put(const struct ckt_traced *call)
+{
+	if (!trace.ring)
+		return;
+	if (trace.tail - trace.head == CKT_CALL_TRACE_RING)
+		trace.dropped++;
+	else
+		trace.ring[trace.tail++ % CKT_CALL_TRACE_RING] = *call;
+}
+
+/* ---- What a command is about */
+
+static void take_launch(struct ckt_wcall *call, struct ckt_traced *traced)
+{
+	struct ckt_launch_kernel_args args = {0};
+	struct ckt_cursor cursor = call->args;
+	/* Both launches begin with the same fields; this reads no further. */
+	args.function = ckt_get_u64(&cursor);
+	for (int i = 0; i < 3; i++)
+		traced->grid[i] = ckt_get_u32(&cursor);
+	for (int i = 0; i < 3; i++)
+		traced->block[i] = ckt_get_u32(&cursor);
+	ckt_get_u32(&cursor);
+	traced->stream = ckt_get_u64(&cursor);
+	traced->flags |= CKT_TRACED_LAUNCH | CKT_TRACED_STREAM;
+	struct ckt_object *function = cursor.bad
+		? NULL
+		: ckt_objects_find_kind(&call->worker->objects, args.function, CKT_KIND_FUNCTION);
+	snprintf(traced->kernel, sizeof traced->kernel, "%s",
+		function && function->function.name ? function->function.name : "");
+}
+
+#define TAKE(type, size)                                     \
+	do {                                                 \
+		struct ckt_##type##_args args = {0};         \
+		struct ckt_cursor cursor = call->args;       \
+		if (ckt_##type##_args_get(&cursor, &args)) { \
+			traced->stream = args.stream;        \
+			traced->bytes = (size);              \
+			traced->flags |= CKT_TRACED_STREAM;  \
+		}                                            \
+	} while (0)
+
+/* True if the GPU does something on the stream that takes a time of its own. */
+static bool take_arguments(struct ckt_wcall *call, struct ckt_traced *traced)
+{
+	if (call->header.prog != CKT_CUDA_PROG)
+		return false;
+	switch (call->header.proc) {
+	case CKT_PROC_LAUNCH_KERNEL:
+	case CKT_PROC_LAUNCH_KERNEL_EX:
+		take_launch(call, traced);
+		return true;
+	case CKT_PROC_MEMSET:
+		TAKE(memset, args.element_size * args.width * args.height);
+		return true;
+	case CKT_PROC_MEMCPY_HTOD:
+		TAKE(memcpy_htod, args.data_len);
+		return true;
+	case CKT_PROC_MEMCPY_DTOH:
+		TAKE(memcpy_dtoh, args.size);
+		return true;
+	case CKT_PROC_MEMCPY_DTOD:
+		TAKE(memcpy_dtod, args.size);
+		return true;
+	case CKT_PROC_MEMCPY2D_HTOD:
+		TAKE(memcpy2d_htod, (uint64_t)args.width * args.height);
+		return true;
+	case CKT_PROC_MEMCPY2D_DTOH:
+		TAKE(memcpy2d_dtoh, (uint64_t)args.width * args.height);
+		return true;
+	case CKT_PROC_MEMCPY2D_DTOD:
+		TAKE(memcpy2d_dtod, args.width * args.height);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- GPU time */
+
+/* A free pair with its events; NULL: none.  Precondition: trace_lock held. */
+static struct ckt_traced_event *free_event(void)
+{
+	struct ckt_traced_event *event = trace.events;
+	for (int i = 0; i < CKT_CALL_TRACE_PAIRS; i++, event++) {
+		if (event->state != EVENT_FREE)
+			continue;
+		if (!event->start && ckt_driver.cuEventCreate(&event->start, 0))
+			event->start = NULL;
+		if (event->start && !event->end && ckt_driver.cuEventCreate(&event->end, 0))
+			event->end = NULL;
+		return event->end ? event : NULL;
+	}
+	return NULL;
+}
+
+/* The point from which the events' times count.  Precondition: trace_lock held. */
+static bool have_base(void)
+{
+	if (trace.base_ns)
+		return true;
+	if ((!trace.base && ckt_driver.cuEventCreate(&trace.base, 0)) ||
+		ckt_driver.cuEventRecord(trace.base, NULL))
+		return false;
+	trace.base_ns = ckt_now_ns();
+	return true;
+}
+
+/*
+ * Records the first event of a pair.  Events belong to a context: only the worker's first one has
+ * them, which lives as long as the worker does.  A stream that captures must not get them.
+ */
+static struct ckt_traced_event *begin_event(struct ckt_wcall *call, const struct ckt_traced *traced)
+{
+	struct ckt_worker *worker = call->worker;
+	CUstream stream;
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (!worker->current || worker->current->real != (void *)worker->first_context ||
+		ckt_object_stream(worker, traced->stream, &stream) ||
+		ckt_driver.cuStreamIsCapturing(stream, &status) ||
+		status != CU_STREAM_CAPTURE_STATUS_NONE)
+		return NULL;
+	pthread_mutex_lock(&trace_lock);
+	struct ckt_traced_event *event =
+		trace.ring && trace.events && have_base() ? free_event() : NULL;
+	if (event && ckt_driver.cuEventRecord(event->start, stream))
+		event = NULL;
+	if (event) {
+		event->state = EVENT_BEGUN;
+		event->trace = trace.number;
+		event->stream = stream;
+		event->call = *traced;
+		event->call.flags |= CKT_TRACED_GPU;
+	} else {
+		trace.dropped++;
+	}
+	pthread_mutex_unlock(&trace_lock);
+	return event;
+}
+
+void ckt_call_trace_issued(struct ckt_traced_event *event)
+{
+	if (!event)
+		return;
+	pthread_mutex_lock(&trace_lock);
+	event->state =
+		ckt_driver.cuEventRecord(event->end, event->stream) ? EVENT_FREE : EVENT_ISSUED;
+	pthread_mutex_unlock(&trace_lock);
+}
+
+/* Precondition: trace_lock held, and the first context current. */
+static void collect_events(void)
+{
+	struct ckt_traced_event *event = trace.events;
+	for (int i = 0; event && i < CKT_CALL_TRACE_PAIRS; i++, event++) {
+		float since, took;
+		if (event->state != EVENT_ISSUED ||
+			ckt_driver.cuEventQuery(event->end) == CUDA_ERROR_NOT_READY)
+			continue;
+		event->state = EVENT_FREE;
+		if (event->trace != trace.number ||
+			ckt_driver.cuEventElapsedTime(&since, trace.base, event->start) ||
+			ckt_driver.cuEventElapsedTime(&took, event->start, event->end))
+			continue;
+		event->call.start_ns = trace.base_ns + (int64_t)((double)since * 1e6);
+		event->call.duration_ns = (int64_t)((double)took * 1e6);
+		put(&event->call);
+	}
+}
+
+/* ---- Commands */
+
+struct ckt_traced_event *ckt_call_trace_begin(struct ckt_wcall *call)
+{
+	struct ckt_traced *traced = calloc(1, sizeof *traced);
+	if (!traced)
+		return NULL;
+	traced->name = call->proc->name;
+	traced->thread = call->header.thread;
+	traced->flags = call->header.flags & CKT_CALL_BATCHED ? 0 : CKT_TRACED_WAITED;
+	traced->bytes = (uint64_t)(call->args.end - call->args.p);
+	bool on_gpu = take_arguments(call, traced);
+	call->traced = traced;
+	traced->start_ns = ckt_now_ns();
+	return on_gpu && trace.gpu_time ? begin_event(call, traced) : NULL;
+}
+
+void ckt_call_trace_end(struct ckt_wcall *call)
+{
+	struct ckt_traced *traced = call->traced;
+	traced->duration_ns = ckt_now_ns() - traced->start_ns;
+	pthread_mutex_lock(&trace_lock);
+	put(traced);
+	/* Nobody reads, and nobody will end it. */
+	if (trace.ring && ckt_now_ns() - trace.read_ns > CKT_CALL_TRACE_IDLE_NS)
+		stop();
+	pthread_mutex_unlock(&trace_lock);
+	ckt_call_trace_drop(call);
+}
+
+void ckt_call_trace_drop(struct ckt_wcall *call)
+{
+	free(call->traced);
+	call->traced = NULL;
+}
+
+static bool unread(void)
+{
+	bool left = false;
+	pthread_mutex_lock(&trace_lock);
+	for (int i = 0; trace.ring && trace.events && i < CKT_CALL_TRACE_PAIRS; i++)
+		left |= trace.events[i].state == EVENT_ISSUED;
+	left |= trace.ring && trace.head != trace.tail;
+	pthread_mutex_unlock(&trace_lock);
+	return left;
+}
+
+void ckt_call_trace_linger(void)
+{
+	for (int i = 0; i < LINGER_LOOKS && atomic_load(&ckt_call_trace_on) && unread(); i++)
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
+/* ---- Requests */
+
+static int start(bool gpu_time, char message[CKT_MESSAGE_MAX])
+{
+	if (trace.ring && ckt_now_ns() - trace.read_ns > CKT_CALL_TRACE_IDLE_NS)
+		stop();
+	if (trace.ring) {
+		snprintf(message, CKT_MESSAGE_MAX,
+			"the session is being traced already: end that cricketctl trace first");
+		return -EBUSY;
+	}
+	trace.ring = malloc(CKT_CALL_TRACE_RING * sizeof *trace.ring);
+	if (trace.ring && gpu_time && !trace.events)
+		trace.events = calloc(CKT_CALL_TRACE_PAIRS, sizeof *trace.events);
+	if (!trace.ring || (gpu_time && !trace.events)) {
+		stop();
+		snprintf(message, CKT_MESSAGE_MAX, "the worker has no memory for a trace");
+		return -ENOMEM;
+	}
+	trace.number++;
+	trace.dropped = 0;
+	trace.base_ns = 0;
+	trace.gpu_time = gpu_time;
+	trace.read_ns = ckt_now_ns();
+	atomic_store(&ckt_call_trace_on, true);
+	return 0;
+}
+
+/* Precondition: both locks held. */
+static void answer(ckt_worker_trace_res *ret_res)
+{
+	static ckt_traced_call list[CKT_TRACED_MAX];
+	static char kernels[CKT_TRACED_MAX][CKT_TRACED_KERNEL_MAX + 1];
+	unsigned count = 0;
+	for (; trace.head != trace.tail && count < CKT_TRACED_MAX; trace.head++, count++) {
+		struct ckt_traced *call = &trace.ring[trace.head % CKT_CALL_TRACE_RING];
+		memcpy(kernels[count], call->kernel, sizeof kernels[count]);
+		list[count] = (ckt_traced_call){.name = (char *)call->name,
+			.kernel = kernels[count],
+			.thread = call->thread,
+			.flags = call->flags,
+			.start_ns = call->start_ns,
+			.duration_ns = call->duration_ns,
+			.stream = call->stream,
+			.bytes = call->bytes,
+			.grid = {call->grid[0], call->grid[1], call->grid[2]},
+			.block = {call->block[0], call->block[1], call->block[2]}};
+	}
+	ret_res->calls.calls_len = count;
+	ret_res->calls.calls_val = list;
+	ret_res->more = trace.head != trace.tail;
+	ret_res->dropped = trace.dropped;
+	trace.dropped = 0;
+}
+
+/* Precondition: both locks held. */
+static void serve(struct ckt_worker *worker, const ckt_worker_trace_args *args,
+	ckt_worker_trace_res *ret_res, char message[CKT_MESSAGE_MAX])
+{
+	*ret_res = (ckt_worker_trace_res){.message = message, .trace = args->trace};
+	message[0] = 0;
+	if (args->action > CKT_TRACE_ACTION_STOP) {
+		ret_res->status = -EINVAL;
+		snprintf(message, CKT_MESSAGE_MAX, "unknown request to a trace");
+		return;
+	}
+	if (args->action == CKT_TRACE_ACTION_START) {
+		ret_res->status = start(args->gpu_time, message);
+		ret_res->trace = trace.number;
+		return;
+	}
+	if (!trace.ring || args->trace != trace.number) {
+		ret_res->status = -ESRCH;
+		snprintf(message, CKT_MESSAGE_MAX, "the trace has ended: nobody read it in time");
+		return;
+	}
+	trace.read_ns = ckt_now_ns();
+	if (args->action == CKT_TRACE_ACTION_STOP)
+		atomic_store(&ckt_call_trace_on, false);
+	if (trace.gpu_time && worker->first_context &&
+		!ckt_driver.cuCtxSetCurrent(worker->first_context))
+		collect_events();
+	answer(ret_res);
+	if (!atomic_load(&ckt_call_trace_on) && !ret_res->more)
+		stop();
+}
+
+void ckt_call_trace_serve(struct ckt_worker *worker, const ckt_worker_trace_args *args,
+	ckt_worker_trace_res *ret_res, char message[CKT_MESSAGE_MAX])
+{
+	pthread_mutex_lock(&trace_lock);
+	serve(worker, args, ret_res, message);
+	pthread_mutex_unlock(&trace_lock);
+}
