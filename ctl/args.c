@@ -39,6 +39,14 @@ static const struct ckt_ctl_option *find_option(const char *name, size_t length)
 	return NULL;
 }
 
+static const struct ckt_ctl_option *find_letter(const char *text)
+{
+	for (size_t i = 0; i < ckt_ctl_option_count; i++)
+		if (text[1] && text[1] == ckt_ctl_options[i].option.letter && !text[2])
+			return &ckt_ctl_options[i];
+	return NULL;
+}
+
 void ckt_ctl_print_options(const struct ckt_ctl_command *command)
 {
 	for (size_t i = 0; command && i < ckt_ctl_option_count; i++)
@@ -58,8 +66,9 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 {
 	const char *name = argv[*at] + 2;
 	size_t length = strcspn(name, "=");
-	const struct ckt_ctl_option *option =
-		strncmp(argv[*at], "--", 2) == 0 ? find_option(name, length) : NULL;
+	const struct ckt_ctl_option *option = strncmp(argv[*at], "--", 2) == 0
+		? find_option(name, length)
+		: find_letter(argv[*at]);
 	if (!option)
 		return usage("unknown option '%s'%s", argv[*at], "");
 	*used |= UINT64_C(1) << (option - ckt_ctl_options);

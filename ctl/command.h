@@ -42,6 +42,8 @@ struct ckt_ctl_args {
 	bool to_memory, compress;      /* checkpoint */
 	const char *pause_for, *until; /* pause --for 30m --until 18:00 */
 	bool follow;                   /* events --follow */
+	const char *output, *seconds;  /* trace --output FILE --seconds N */
+	bool gpu_time;                 /* trace --gpu-time */
 	/* token */
 	const char *tokens, *role, *project, *expires, *max_sessions, *session_memory,
 		*session_host_memory;

@@ -118,6 +118,97 @@ class Trace(Whole):
         _, err = self.finish(program)
         self.assertRegex(err, r"^cricket: CRICKET_TRACE: cannot write \S+: No such file or directory; .*\n$")
 
+    def trace(self, server, session, *options, env=None):
+        """cricketctl trace that has begun: (process, its file).  That it has is seen by a second one, which is refused."""
+        file = self.path("ctl.json")
+        process = subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "trace", session, "-o", file, *options],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        self.addCleanup(process.kill)
+        # Two that begin at one time: one of them is refused.
+        self.wait(lambda: any(name.startswith("ctl.json.") for name in os.listdir(self.dir)))
+        self.wait(lambda: "being traced already" in self.may_fail(server, "trace", session, "-o", self.path("second"), "--seconds", "1")[2])
+        self.assertEqual([name for name in os.listdir(self.dir) if name.startswith("second") and not name == "second"], [])
+        return process, file
+
+    def test_running_session(self):
+        server = self.server("s", "--audit", self.path("audit"))
+        program, session = self.start(server)
+        tracer, file = self.trace(server, session, "--gpu-time")
+        before = self.counted(server, session)
+        self.finish(program)
+        out, err = tracer.communicate(timeout=60)
+        self.assertEqual(tracer.returncode, 0, err)
+        self.assertIn("the trace ends here", err)
+        self.assertRegex(out, r"^session \w+: \d+ records in \S+, 0 dropped\n$")
+        with open(file, encoding="utf-8") as f:
+            whole = json.load(f)
+        commands = [e for e in whole if e.get("cat") == "command"]
+        gpu = [e for e in whole if e.get("cat") == "gpu"]
+        (launch,) = [e for e in commands if e["name"] == "launch_kernel"]
+        self.assertIn("saxpy", launch["args"]["kernel"])
+        self.assertEqual((launch["args"]["grid"], launch["args"]["block"], launch["args"]["waited"]), ([2344, 1, 1], [128, 1, 1], False))
+        # All that came after the trace began, and nothing else.
+        self.assertGreater(before, 0)
+        self.assertEqual({e["pid"] for e in commands}, {1})
+        names = [e["name"] for e in commands]
+        self.assertLess(names.index("launch_kernel"), names.index("mem_free"))
+        self.assertEqual(names.count("mem_free"), 2)
+        (on_gpu,) = [e for e in gpu if "saxpy" in e["name"]]
+        self.assertEqual(on_gpu["pid"], 2)
+        self.assertGreaterEqual(on_gpu["dur"], 0)
+        self.assertGreaterEqual(on_gpu["ts"] + on_gpu["dur"], launch["ts"])
+        self.assertEqual(whole[-1]["args"]["dropped_records"], 0)
+        self.assertFalse([name for name in os.listdir(self.dir) if name.endswith(".partial")])
+        with open(self.path("audit"), encoding="utf-8") as f:
+            audited = [json.loads(line) for line in f]
+        mine = [line for line in audited if line.get("call", "").startswith("trace")]
+        self.assertEqual((mine[0]["call"], mine[0]["result"], mine[0]["session"]), ("trace", "ok", session))
+        # Reads have no lines, refusals do.
+        self.assertEqual({line["result"] for line in mine if line["call"] == "trace_read"} - {"refused"}, set())
+        self.assertIn("refused", {line["result"] for line in mine})
+
+    def test_interrupted(self):
+        """Ctrl-C ends it with a whole file; the next one can begin; the program notices nothing."""
+        server = self.server("s")
+        program, session = self.start(server)
+        for _ in range(2):
+            tracer, file = self.trace(server, session)
+            tracer.send_signal(2)
+            _, err = tracer.communicate(timeout=60)
+            self.assertEqual((tracer.returncode, err), (0, ""))
+            self.assertEqual(events(file)[-1]["name"], "cricket_trace_end")
+            os.unlink(file)
+        self.assertEqual(self.may_fail(server, "trace", session, "-o", file, "--seconds", "1")[0], 0)
+        self.finish(program)
+
+    def test_who_may(self):
+        """Another user's session is none."""
+        alice, bob = self.token("alice"), self.token("bob")
+        server = self.server("s", "--tokens", self.tokens)
+        os.environ["CRICKET_TOKEN_FILE"] = alice
+        self.addCleanup(os.environ.pop, "CRICKET_TOKEN_FILE")
+        program, session = self.start(server, CRICKET_TOKEN_FILE=alice)
+        words = ("trace", session, "-o", self.path("x"), "--seconds", "1")
+        code, _, err = self.may_fail(server, *words, CRICKET_TOKEN_FILE=bob)
+        self.assertEqual(code, 4, err)
+        self.assertIn("or it belongs to another user", err)
+        self.assertFalse(os.path.exists(self.path("x")))
+        self.assertEqual(self.may_fail(server, *words)[0], 0)
+        self.assertTrue(os.path.exists(self.path("x")))
+        self.finish(program)
+
+    def test_wrong_words(self):
+        server = self.server("s")
+        program, session = self.start(server)
+        self.assertEqual(self.may_fail(server, "trace", session)[0], 2)
+        self.assertEqual(self.may_fail(server, "trace", session, "-o", self.path("x"), "--seconds", "0")[0], 2)
+        code, _, err = self.may_fail(server, "trace", session, "-o", self.path("no/x"))
+        self.assertEqual(code, 1)
+        self.assertIn("No such file or directory", err)
+        self.assertEqual(self.may_fail(server, "trace", "ffffffffffff", "-o", self.path("x"))[0], 4)
+        self.assertFalse([name for name in os.listdir(self.dir) if name.startswith("x")])
+        self.finish(program)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

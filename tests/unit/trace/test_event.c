@@ -57,8 +57,8 @@ static void test_copy(void)
 static void test_names(void)
 {
 	char buffer[2048], long_name[4000];
-	*ckt_trace_string_put(buffer, "a\"b\\c\nd\xff", 100) = 0;
-	TEXT(buffer, "\"a\\\"b\\\\c?d?\"");
+	*ckt_trace_string_put(buffer, "a\"b\\c\ne\xff", 100) = 0;
+	TEXT(buffer, "\"a\\\"b\\\\c?e?\"");
 	*ckt_trace_string_put(buffer, "abcdef", 3) = 0;
 	TEXT(buffer, "\"abc\"");
 	memset(long_name, '"', sizeof long_name);
