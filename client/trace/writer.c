@@ -149,7 +149,9 @@ static void put_record(const struct ckt_trace_thread *t, const struct ckt_trace_
 							     : NULL,
 		.pid = writer.pid,
 		.tid = t->tid,
-		.start_ns = (uint64_t)s->start_ns + ns_of(record->start - s->start_ticks),
+		.start_ns = (uint64_t)s->start_ns +
+			(record->start > s->start_ticks ? ns_of(record->start - s->start_ticks)
+							: 0),
 		.duration_ns = ns_of(record->end - record->start),
 	};
 	end_event(ckt_trace_event_put(begin_event(), record, &text));

@@ -47,8 +47,8 @@ def _bytes(name, parameters):
     return None
 
 
-def function(name, result, parameters, declarations, category, shown=None):
-    """parameters: (C type, name); declarations: the same as C declares them."""
+def function(name, result, parameters, declarations, category, shown=None, doubled=None):
+    """parameters: (C type, name); declarations: the same as C declares them; doubled: what a second exported name has before this one."""
     given = ", ".join(declarations) or "void"
     call = f"{name}({', '.join(n for _, n in parameters)})"
     gives = result != "void"
@@ -70,7 +70,10 @@ def function(name, result, parameters, declarations, category, shown=None):
     lines += [f'TRACED {result} traced_{name}({given}) __asm__("{name}");', f"TRACED {result} traced_{name}({given})", "{",
               "\tif (__builtin_expect(ckt_trace_get() != NULL, 0))", f"\t\t{back}record_{call};", "\telse",
               f"\t\t{back}{call};"]
-    return lines + ["}", ""]
+    lines.append("}")
+    if doubled:
+        lines.append(f'TRACED {result} traced_{doubled}{name}({given}) __asm__("{doubled}{name}") __attribute__((alias("{name}")));')
+    return lines + [""]
 
 
 def names(symbols):
@@ -97,6 +100,7 @@ def model_source(includes, category):
         for entry in _wrapped(model):
             f = entry.function
             parameters = [(p.c, p.name) for p in f.parameters]
-            lines += function(entry.name, f.result, parameters, [headers_module.declare(p.type, p.name) for p in f.parameters], category)
+            lines += function(entry.name, f.result, parameters, [headers_module.declare(p.type, p.name) for p in f.parameters], category,
+                              doubled=model.library.doubled)
         return "\n".join(lines)
     return emit

@@ -26,7 +26,6 @@ CKT_LIB_EXPORT ncclResult_t ncclGetVersion(int *version)
 	*version = there ? (int)ckt_nccl_version() : NCCL_VERSION_CODE;
 	return ncclSuccess;
 }
-CKT_NCCL_DOUBLED(ncclGetVersion)
 
 CKT_LIB_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 {
@@ -53,7 +52,6 @@ CKT_LIB_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
 	client->release(&reply);
 	return status;
 }
-CKT_NCCL_DOUBLED(ncclGetUniqueId)
 
 /* The genuine library's words, of NCCL 2.28 and 2.30. */
 CKT_LIB_EXPORT const char *ncclGetErrorString(ncclResult_t result)
@@ -69,7 +67,6 @@ CKT_LIB_EXPORT const char *ncclGetErrorString(ncclResult_t result)
 	return (unsigned)result < sizeof words / sizeof *words ? words[result]
 							       : "unknown result code";
 }
-CKT_NCCL_DOUBLED(ncclGetErrorString)
 
 CKT_LIB_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 {
@@ -99,7 +96,6 @@ CKT_LIB_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 	client->release(&reply);
 	return text;
 }
-CKT_NCCL_DOUBLED(ncclGetLastError)
 
 /* ---- Memory: the session's, as any other */
 
@@ -142,7 +138,6 @@ CKT_LIB_EXPORT ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 	pthread_mutex_unlock(&lock);
 	return ncclSuccess;
 }
-CKT_NCCL_DOUBLED(ncclMemAlloc)
 
 CKT_LIB_EXPORT ncclResult_t ncclMemFree(void *ptr)
 {
@@ -164,7 +159,6 @@ CKT_LIB_EXPORT ncclResult_t ncclMemFree(void *ptr)
 	pthread_mutex_unlock(&lock);
 	return ckt_nccl_status(client->workspace_free(base)) ? ncclUnhandledCudaError : ncclSuccess;
 }
-CKT_NCCL_DOUBLED(ncclMemFree)
 
 /*
  * Registered memory is mapped by the other ranks' workers, who would get the extent that it lies
@@ -217,7 +211,6 @@ CKT_LIB_EXPORT ncclResult_t ncclCommRegister(
 	pthread_mutex_unlock(&lock);
 	return r ? ncclSuccess : ncclSystemError;
 }
-CKT_NCCL_DOUBLED(ncclCommRegister)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
@@ -237,7 +230,6 @@ CKT_LIB_EXPORT ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *hand
 	pthread_mutex_unlock(&lock);
 	return r ? ncclSuccess : ncclInvalidUsage;
 }
-CKT_NCCL_DOUBLED(ncclCommDeregister)
 
 void ckt_nccl_registrations_drop(const struct ckt_nccl_handle *comm)
 {
@@ -266,14 +258,12 @@ CKT_LIB_EXPORT ncclResult_t ncclCommWindowRegister(
 		*win = NULL;
 	return ckt_nccl_note(status);
 }
-CKT_NCCL_DOUBLED(ncclCommWindowRegister)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 {
 	struct ckt_nccl_handle *own;
 	return ckt_nccl_note(win ? ncclInvalidArgument : ckt_nccl_ready(comm, &own));
 }
-CKT_NCCL_DOUBLED(ncclCommWindowDeregister)
 
 /* ---- Operators: the numbers are ours */
 
@@ -350,7 +340,6 @@ CKT_LIB_EXPORT ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scal
 	*op = (ncclRedOp_t)(CKT_NCCL_OPERATORS + number);
 	return ncclSuccess;
 }
-CKT_NCCL_DOUBLED(ncclRedOpCreatePreMulSum)
 
 CKT_LIB_EXPORT ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
@@ -365,4 +354,3 @@ CKT_LIB_EXPORT ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 		.operator=(uint32_t) op, .residence = CKT_NCCL_OPERATOR_ENDS};
 	return send_operator(handle, &args);
 }
-CKT_NCCL_DOUBLED(ncclRedOpDestroy)

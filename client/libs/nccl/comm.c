@@ -363,21 +363,18 @@ CKT_LIB_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nr
 {
 	return ckt_nccl_note(make_of_ids(newcomm, nranks, myrank, nId, commIds, config));
 }
-CKT_NCCL_DOUBLED(ncclCommInitRankScalable)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommInitRankConfig(
 	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
 {
 	return ckt_nccl_note(make_of_ids(comm, nranks, rank, 1, &commId, config));
 }
-CKT_NCCL_DOUBLED(ncclCommInitRankConfig)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommInitRank(
 	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
 {
 	return ckt_nccl_note(make_of_ids(comm, nranks, rank, 1, &commId, NULL));
 }
-CKT_NCCL_DOUBLED(ncclCommInitRank)
 
 /* A device once only, and one that there is. */
 static ncclResult_t contexts_of(const struct ckt_client_table *client, int count,
@@ -419,7 +416,6 @@ CKT_LIB_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const in
 	free(contexts);
 	return ckt_nccl_note(status);
 }
-CKT_NCCL_DOUBLED(ncclCommInitAll)
 
 static ncclResult_t make_of_parent(ncclComm_t comm, ncclComm_t *place, const ncclConfig_t *config,
 	struct ckt_nccl_comm_args *args, const void *key, size_t key_bytes)
@@ -460,7 +456,6 @@ CKT_LIB_EXPORT ncclResult_t ncclCommSplit(
 	 */
 	return ckt_nccl_note(make_of_parent(comm, newcomm, config, &args, &color, sizeof color));
 }
-CKT_NCCL_DOUBLED(ncclCommSplit)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList,
 	int excludeRanksCount, ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
@@ -474,7 +469,6 @@ CKT_LIB_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksLis
 	return ckt_nccl_note(make_of_parent(comm, newcomm, config, &args, excludeRanksList,
 		sizeof(int) * (size_t)excludeRanksCount));
 }
-CKT_NCCL_DOUBLED(ncclCommShrink)
 
 /* ---- Their ends */
 
@@ -508,25 +502,21 @@ CKT_LIB_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
 	return end(comm, CKT_NCCL_FINALIZE, 0);
 }
-CKT_NCCL_DOUBLED(ncclCommFinalize)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
 	return end(comm, CKT_NCCL_DESTROY, 0);
 }
-CKT_NCCL_DOUBLED(ncclCommDestroy)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
 	return end(comm, CKT_NCCL_ABORT, 0);
 }
-CKT_NCCL_DOUBLED(ncclCommAbort)
 
 CKT_LIB_EXPORT ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags)
 {
 	return comm ? end(comm, CKT_NCCL_REVOKE, revokeFlags) : ncclInvalidArgument;
 }
-CKT_NCCL_DOUBLED(ncclCommRevoke)
 
 /* ---- What is known of them */
 
@@ -593,7 +583,6 @@ CKT_LIB_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t 
 		return ncclInvalidArgument;
 	return ask(handle, asyncError);
 }
-CKT_NCCL_DOUBLED(ncclCommGetAsyncError)
 
 #define KNOWN(name, field)                                                                         \
 	CKT_LIB_EXPORT ncclResult_t name(const ncclComm_t comm, int *value)                        \
@@ -603,8 +592,7 @@ CKT_NCCL_DOUBLED(ncclCommGetAsyncError)
 		if (!status)                                                                       \
 			*value = handle->field;                                                    \
 		return status;                                                                     \
-	}                                                                                          \
-	CKT_NCCL_DOUBLED(name)
+	}
 
 KNOWN(ncclCommCount, ranks)
 KNOWN(ncclCommUserRank, rank)

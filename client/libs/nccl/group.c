@@ -299,7 +299,6 @@ CKT_LIB_EXPORT ncclResult_t ncclGroupStart(void)
 	group.depth++;
 	return ncclSuccess;
 }
-CKT_NCCL_DOUBLED(ncclGroupStart)
 
 CKT_LIB_EXPORT ncclResult_t ncclGroupEnd(void)
 {
@@ -310,7 +309,6 @@ CKT_LIB_EXPORT ncclResult_t ncclGroupEnd(void)
 		return ncclSuccess;
 	return finish(false, &time);
 }
-CKT_NCCL_DOUBLED(ncclGroupEnd)
 
 CKT_LIB_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 {
@@ -324,7 +322,6 @@ CKT_LIB_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 		simInfo->estimatedTime = time;
 	return status;
 }
-CKT_NCCL_DOUBLED(ncclGroupSimulateEnd)
 
 /* ---- Operations */
 
@@ -397,28 +394,24 @@ CKT_LIB_EXPORT ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, 
 {
 	return OPERATION(CKT_NCCL_ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0);
 }
-CKT_NCCL_DOUBLED(ncclAllReduce)
 
 CKT_LIB_EXPORT ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_REDUCE, sendbuff, recvbuff, count, datatype, op, root);
 }
-CKT_NCCL_DOUBLED(ncclReduce)
 
 CKT_LIB_EXPORT ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_BROADCAST, sendbuff, recvbuff, count, datatype, 0, root);
 }
-CKT_NCCL_DOUBLED(ncclBroadcast)
 
 CKT_LIB_EXPORT ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
 	ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_BROADCAST, buff, buff, count, datatype, 0, root);
 }
-CKT_NCCL_DOUBLED(ncclBcast)
 
 CKT_LIB_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff,
 	size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
@@ -426,46 +419,39 @@ CKT_LIB_EXPORT ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbu
 {
 	return OPERATION(CKT_NCCL_REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0);
 }
-CKT_NCCL_DOUBLED(ncclReduceScatter)
 
 CKT_LIB_EXPORT ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
 	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_ALL_GATHER, sendbuff, recvbuff, sendcount, datatype, 0, 0);
 }
-CKT_NCCL_DOUBLED(ncclAllGather)
 
 CKT_LIB_EXPORT ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_ALL_TO_ALL, sendbuff, recvbuff, count, datatype, 0, 0);
 }
-CKT_NCCL_DOUBLED(ncclAlltoAll)
 
 CKT_LIB_EXPORT ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_GATHER, sendbuff, recvbuff, count, datatype, 0, root);
 }
-CKT_NCCL_DOUBLED(ncclGather)
 
 CKT_LIB_EXPORT ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
 	ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_SCATTER, sendbuff, recvbuff, count, datatype, 0, root);
 }
-CKT_NCCL_DOUBLED(ncclScatter)
 
 CKT_LIB_EXPORT ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype,
 	int peer, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_SEND, sendbuff, NULL, count, datatype, 0, peer);
 }
-CKT_NCCL_DOUBLED(ncclSend)
 
 CKT_LIB_EXPORT ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype,
 	int peer, ncclComm_t comm, cudaStream_t stream)
 {
 	return OPERATION(CKT_NCCL_RECEIVE, NULL, recvbuff, count, datatype, 0, peer);
 }
-CKT_NCCL_DOUBLED(ncclRecv)

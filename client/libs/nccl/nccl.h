@@ -27,11 +27,6 @@
 /* The header declares some without a prototype. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* NCCL exports each function under a second name, which profilers use that replace the first. */
-#define CKT_NCCL_DOUBLED(name)          \
-	extern __typeof__(name) p##name \
-		__attribute__((alias("ckt_api_" #name), visibility("default")));
-
 enum ckt_nccl_state { CKT_NCCL_PENDING, CKT_NCCL_READY, CKT_NCCL_FAILED };
 
 /* What an ncclComm_t points to. */

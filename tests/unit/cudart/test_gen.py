@@ -51,8 +51,9 @@ class Newer(unittest.TestCase):
         self.assertNotIn("Traceback", done.stderr)
 
     def test_refused(self):
-        outputs = [self.path(name) for name in ("map", "variants.c", "refused.c")]
-        done = self.gen("cudart", "--map", outputs[0], "--source", outputs[1], "--refused", outputs[2])
+        outputs = [self.path(name) for name in ("map", "variants.c", "refused.c", "traced.h", "traced.c")]
+        done = self.gen("cudart", "--map", outputs[0], "--source", outputs[1], "--refused", outputs[2],
+                        "--traced-names", outputs[3], "--traced", outputs[4])
         self.assertEqual(done.returncode, 0, done.stderr)
         texts = []
         for path in outputs:
