@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "in_child.h"
 #include "tests/unit/suite.h"
 
@@ -142,11 +143,8 @@ static void forked_child(void)
 	call(0);
 	pid_t child = fork();
 	if (child == 0) {
-		/* What the library's fork handler does. */
-		extern void (*const __start_ckt_in_child[])(void) __attribute__((weak));
-		extern void (*const __stop_ckt_in_child[])(void) __attribute__((weak));
-		for (void (*const *f)(void) = __start_ckt_in_child; f < __stop_ckt_in_child; f++)
-			(*f)();
+		/* What the library's fork handler does: the writer may have held the lock. */
+		ckt_fork_renew();
 		call(1);
 		ckt_trace_command();
 		ckt_trace_end();
