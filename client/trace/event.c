@@ -56,7 +56,7 @@ static char *put_hex(char *p, uint64_t value)
 char *ckt_trace_string_put(char *p, const char *text, size_t most)
 {
 	*p++ = '"';
-	for (size_t i = 0; text[i] && i < most; i++) {
+	for (size_t i = 0; i < most && text[i]; i++) {
 		char c = text[i];
 		if (c == '"' || c == '\\')
 			*p++ = '\\';
