@@ -26,6 +26,7 @@ struct ckt_conn ckt_conn = {
 	.send_lock = PTHREAD_MUTEX_INITIALIZER,
 	.read_lock = PTHREAD_MUTEX_INITIALIZER,
 	.state_lock = PTHREAD_MUTEX_INITIALIZER,
+	.lanes = {.lock = PTHREAD_MUTEX_INITIALIZER},
 	.read_cond = PTHREAD_COND_INITIALIZER,
 	.state_cond = PTHREAD_COND_INITIALIZER,
 	.gap_start = UINT64_MAX,
@@ -427,6 +428,8 @@ CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 	}
 	commit(call, &waiter);
 	ckt_conn_wait_until(conn, waiter_done, &waiter);
+	/* The reply may say that a copy in the background is done. */
+	ckt_lanes_settle(conn);
 	if (waiter.message != waiter.message_small)
 		free(waiter.message);
 	CUresult result = waiter.result;
@@ -496,6 +499,7 @@ void ckt_conn_init(struct ckt_conn *conn)
 	pthread_mutex_init(&conn->send_lock, NULL);
 	pthread_mutex_init(&conn->read_lock, NULL);
 	pthread_mutex_init(&conn->state_lock, NULL);
+	pthread_mutex_init(&conn->lanes.lock, NULL);
 	pthread_cond_init(&conn->read_cond, NULL);
 	pthread_cond_init(&conn->state_cond, NULL);
 	conn->gap_start = UINT64_MAX;
@@ -570,6 +574,7 @@ static void forked_child(void)
 		atomic_store(&conn->state, CKT_CONN_FORKED);
 		close_copy(&conn->transport.fd);
 		close_copy(&conn->connecting_fd);
+		ckt_lanes_forked(conn);
 		pthread_mutex_init(&conn->lock, NULL);
 		pthread_mutex_init(&conn->read_lock, NULL);
 		pthread_mutex_init(&conn->send_lock, NULL);
@@ -645,6 +650,7 @@ CUresult ckt_conn_open_session(
 	conn->generation = ok.generation;
 	conn->copy = conn->offered_copy = ckt_conn_copy_of(&ok);
 	ckt_host_memory_answer(&ok);
+	ckt_lanes_allow(conn, &ok);
 	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 	conn->ring = mmap(
 		NULL, CKT_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -22,6 +22,7 @@
 #include <sys/types.h>
 
 #include "client/conn/call.h"
+#include "client/conn/lane.h"
 #include "rpc/session_key.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
@@ -154,6 +155,8 @@ struct ckt_conn {
 	_Atomic uint32_t flusher_asleep; /* futex: 1 while it sleeps */
 	_Atomic bool flusher_look;       /* it must read what arrived */
 
+	struct ckt_lanes lanes;
+
 	pthread_mutex_t state_lock;
 	pthread_cond_t state_cond; /* signalled when epoch changes or the session is lost */
 };
@@ -196,6 +199,8 @@ void ckt_conn_end(struct ckt_conn *conn);
 CUresult ckt_nodes_open(struct ckt_devices_res *ret_devices);
 
 /* ---- connect.c */
+/* The value of the capability in the reply to a hello; 0: there is none of that name. */
+uint64_t ckt_conn_told(const struct ckt_hello_ok *ok, const char *name);
 /* The copy of the session that answered; 0: unknown. */
 uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok);
 /*

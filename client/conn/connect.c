@@ -12,6 +12,7 @@
 #include "client/conn/hostmem.h"
 #include "client/conn/settings.h"
 #include "rpc/greeting.h"
+#include "rpc/lane.h"
 #include "rpc/transport/shared_memory.h"
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
@@ -123,8 +124,7 @@ static int memory_for(int fd)
 	return ckt_net_is_local(fd) ? ckt_host_memory_file() : -1;
 }
 
-/* The server's value of that capability; 0: none. */
-static uint64_t answered(const struct ckt_hello_ok *ok, const char *name)
+uint64_t ckt_conn_told(const struct ckt_hello_ok *ok, const char *name)
 {
 	for (u_int i = 0; i < ok->capabilities.capabilities_len; i++)
 		if (strcmp(ok->capabilities.capabilities_val[i].name, name) == 0)
@@ -134,25 +134,41 @@ static uint64_t answered(const struct ckt_hello_ok *ok, const char *name)
 
 uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
 {
-	return answered(ok, CKT_CAPABILITY_COPY);
+	return ckt_conn_told(ok, CKT_CAPABILITY_COPY);
 }
 
-/* Adds the capabilities of every session's hello: there is room for them. */
-static void put_common(const struct ckt_conn *conn, int fd, enum ckt_hello_kind kind, char *job,
-	struct ckt_hello_args *hello)
+struct capabilities {
+	ckt_capability own[4], *list;
+	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
+	unsigned count;
+};
+
+/* What the hello says besides.  The list of a new session lies in `visible`. */
+static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello_kind kind,
+	struct visible *visible, struct capabilities *ret)
 {
-	ckt_capability *end =
-		hello->capabilities.capabilities_val + hello->capabilities.capabilities_len;
+	ret->list = ret->own;
+	ret->count = 0;
+	if (kind == CKT_HELLO_NEW) {
+		ret->list = visible->pieces;
+		ret->count = visible->count;
+	} else if (kind == CKT_HELLO_DATA) {
+		ret->own[ret->count++] =
+			(ckt_capability){(char *)CKT_CAPABILITY_LANES, conn->lanes.number};
+	} else if (kind == CKT_HELLO_RESUME && conn->copy) {
+		ret->own[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_COPY, conn->copy};
+		ret->own[ret->count++] =
+			(ckt_capability){(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy};
+	}
+	/* A restored session may have a new server and worker: a RESUME hello also names the job. */
+	snprintf(ret->job, sizeof ret->job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
+	if (*ckt_settings.job && kind != CKT_HELLO_DATA)
+		ret->list[ret->count++] = (ckt_capability){.name = ret->job};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
 		ckt_settings.transport == CKT_TRANSPORT_SHM;
-	if (kind == CKT_HELLO_DATA)
-		return;
-	/* A restored session may have a new server and worker: a RESUME hello also names the job. */
-	if (*ckt_settings.job)
-		*end++ = (ckt_capability){.name = job};
-	if (takes_rings && !conn->no_rings && ckt_net_is_local(fd))
-		*end++ = (ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
-	hello->capabilities.capabilities_len = (u_int)(end - hello->capabilities.capabilities_val);
+	if (takes_rings && kind != CKT_HELLO_DATA && !conn->no_rings && ckt_net_is_local(fd))
+		ret->list[ret->count++] =
+			(ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
 }
 
 static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting,
@@ -188,16 +204,10 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 		: 0;
 	if (result)
 		return result;
-	ckt_capability resume[4] = {{(char *)CKT_CAPABILITY_COPY, conn->copy},
-		{(char *)CKT_CAPABILITY_ATTACHED, conn->offered_copy}};
-	bool is_new = kind == CKT_HELLO_NEW;
-	hello.capabilities.capabilities_val = is_new ? visible.pieces : resume;
-	hello.capabilities.capabilities_len = is_new     ? visible.count
-		: kind == CKT_HELLO_RESUME && conn->copy ? 2
-							 : 0;
-	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
-	snprintf(job, sizeof job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
-	put_common(conn, fd, kind, job, &hello);
+	struct capabilities capabilities;
+	put_capabilities(conn, fd, kind, &visible, &capabilities);
+	hello.capabilities.capabilities_val = capabilities.list;
+	hello.capabilities.capabilities_len = capabilities.count;
 	XDR xdr;
 	xdrmem_create(&xdr, (char *)args, sizeof args, XDR_ENCODE);
 	if (!xdr_ckt_hello_args(&xdr, &hello))
@@ -212,8 +222,8 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 	uint8_t *end = ckt_hello_put(record, HELLO_XID, greeting, token.size_bytes ? &token : NULL,
 		&credential, &challenge);
 	explicit_bzero(&token, sizeof token);
-	return ckt_net_write_record(
-		fd, record, (size_t)(end - record), deadline_ms, memory_for(fd));
+	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms,
+		kind == CKT_HELLO_DATA ? -1 : memory_for(fd));
 }
 
 /*
@@ -286,7 +296,7 @@ static int check_forced(const char *address_text, int fd, char *ret_message, siz
 static int begin_transport(int fd, int memory_fd, const struct ckt_hello_ok *ok,
 	struct ckt_transport *ret_transport, char *ret_message, size_t message_size)
 {
-	uint64_t bytes = answered(ok, CKT_CAPABILITY_RINGS);
+	uint64_t bytes = ckt_conn_told(ok, CKT_CAPABILITY_RINGS);
 	if (!bytes) {
 		if (ckt_settings.transport == CKT_TRANSPORT_SHM) {
 			snprintf(ret_message, message_size,

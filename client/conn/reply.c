@@ -254,6 +254,11 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 			return -EPROTO;
 		if (host_call)
 			host_call(conn, &args);
+	} else if (header.proc == CKT_CALLBACK_LANE_PIECE) {
+		struct ckt_lane_piece_args args = {0};
+		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_lane_piece_args, &args))
+			return -EPROTO;
+		ckt_lanes_announce(conn, args.piece);
 	} else if (header.proc == CKT_CALLBACK_NOTIFY) {
 		struct ckt_notify_args args = {0};
 		void (*notify)(struct ckt_conn * conn, const struct ckt_notify_args *args) =

@@ -224,6 +224,8 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 			result = tell_host_memory(&found, &ok);
 			if (!result)
 				result = switch_to(conn, &found, &ok);
+			if (!result)
+				ckt_lanes_allow(conn, &ok);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 			if (!result) {
 				if (told)
@@ -258,6 +260,7 @@ static void resume(struct ckt_conn *conn, int error)
 	ckt_conn_take_reader(conn);
 	ckt_conn_read_last_words(conn);
 	ckt_conn_watch_leave(conn);
+	ckt_lanes_close(conn);
 	if (atomic_exchange(&conn->quiesce, false))
 		ckt_conn_quiesce(conn);
 	if (!look_for_session(conn, message, sizeof message)) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rpc/identity.h"
+#include "rpc/lane.h"
 #include "base/log.h"
 #include "base/processors.h"
 #include "base/environment.h"
@@ -169,6 +170,15 @@ static void load_spin(void)
 		"CRICKET_SPIN", 0, 100000, ckt_settings.processors > CKT_FEW_PROCESSORS ? 50 : 0);
 }
 
+/* Two where processors are few: one sends while the other receives. */
+static void load_lanes(void)
+{
+	unsigned half = ckt_settings.processors / 2;
+	unsigned otherwise = half < 2 ? 2 : half > CKT_LANES_MAX ? CKT_LANES_MAX : half;
+	ckt_settings.lanes =
+		(unsigned)load_number("CRICKET_LANES", 0, CKT_LANES_MAX, (long)otherwise);
+}
+
 void ckt_settings_load(void)
 {
 	load_log();
@@ -182,6 +192,7 @@ void ckt_settings_load(void)
 	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
 	load_spin();
 	load_transport();
+	load_lanes();
 	ckt_settings.connect_timeout_ms = 10000;
 	ckt_settings.reconnect_timeout_ms =
 		load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;

@@ -39,6 +39,7 @@ struct ckt_settings {
 	int spin_us;
 	bool spin_given;     /* the user set CRICKET_SPIN */
 	unsigned processors; /* on which this program may run */
+	unsigned lanes;      /* CRICKET_LANES: connections beside the first, for large copies */
 	int connect_timeout_ms;
 	int64_t reconnect_timeout_ms;   /* CRICKET_RECONNECT_TIMEOUT, in seconds */
 	int64_t park_timeout_ms;        /* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */

@@ -65,6 +65,25 @@ int ckt_transport_write_all(
 	return 0;
 }
 
+int ckt_transport_read_all(struct ckt_transport *t, void *data, size_t size)
+{
+	uint8_t *p = data;
+	while (size) {
+		ssize_t n = ckt_transport_read(t, p, size);
+		if (n == -EAGAIN) {
+			int result = ckt_transport_wait_until(t, CKT_TRANSPORT_READ, -1);
+			if (result)
+				return result;
+		} else if (n < 0) {
+			return (int)n;
+		} else {
+			p += n;
+			size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
 int ckt_transport_peer_process(struct ckt_transport *t, pid_t *ret_pid, uid_t *ret_uid)
 {
 	return t->operations->peer_process(t, ret_pid, ret_uid);

@@ -35,8 +35,6 @@
  *   says what to poll for.  Decrypted bytes may lie in the library while the socket is silent:
  *   `ready` says so, and every wait looks there first.  `state` holds the TLS session; its own lock
  *   makes one reader and one writer possible.  A session reaches its worker as descriptor and keys.
- * - Several lanes: `state` holds the sockets and puts their bytes in order; `fd` is an epoll
- *   descriptor over all of them.
  * - RDMA: `fd` is the completion channel, `write` posts buffers and `read` copies from posted ones.
  *   It cannot pass descriptors: read_fd never returns one and write_fd refuses with -EOPNOTSUPP.
  */
@@ -187,6 +185,8 @@ int ckt_transport_wait_until(struct ckt_transport *t, unsigned want, int64_t dea
 /* Writes everything and waits while the transport accepts no more.  0 or -errno. */
 int ckt_transport_write_all(
 	struct ckt_transport *t, const void *data, size_t size, int64_t deadline_ms);
+/* Reads exactly size bytes, however long that takes.  0 or -errno. */
+int ckt_transport_read_all(struct ckt_transport *t, void *data, size_t size);
 
 /* These do nothing if the transport is not open. */
 void ckt_transport_finish(struct ckt_transport *t);

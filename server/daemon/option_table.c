@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/size_text.h"
 #include "rpc/net.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/options.h"
@@ -93,6 +94,16 @@ static int check_uid_range(const char *value)
 	return ckt_uid_range_parse(value, &range);
 }
 
+/* Below, copies of two directions would wait for each other's pieces; above, they gain nothing. */
+static int check_staging(const char *value)
+{
+	uint64_t bytes;
+	return ckt_size_parse(value, &bytes) || bytes < (uint64_t)8 << 20 ||
+			bytes > (uint64_t)4 << 30
+		? -EINVAL
+		: 0;
+}
+
 #define AT(member) offsetof(struct ckt_options, member)
 
 const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
@@ -130,6 +141,9 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "memory of this host that one session may take for modules, graphs, replies and the like (default a quarter of the host's, 8G at least; 0: no limit)"},
 		CKT_SERVER_OPTION_SIZE, AT(session_host_memory), NULL,
 		"write a size such as 512M or 8G, or 0 for no limit"},
+	{{"staging", "SIZE",
+		 "pinned memory of this host that large copies of one session pass through (default 40M)"},
+		CKT_SERVER_OPTION_SIZE, AT(staging), check_staging, "write a size from 8M to 4G"},
 	{{"max-sessions", "N", "sessions at one time (default 256; 0: no limit)"},
 		CKT_SERVER_OPTION_COUNT, AT(max_sessions), NULL,
 		"write a whole number, or 0 for no limit"},

@@ -148,6 +148,7 @@ void ckt_options_init(struct ckt_options *options)
 		.driver = strdup("auto"),
 		.gpus = strdup("all"),
 		.session_host_memory = default_host_memory(),
+		.staging = (uint64_t)40 << 20,
 		.max_sessions = 256,
 		.max_waiting = 1024,
 		.max_connections_per_user = 128,

@@ -29,6 +29,7 @@ struct ckt_options {
 	char *gpus;                        /* "all" or a list such as 0,2-3 */
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
+	uint64_t staging;                  /* bytes of each session */
 	unsigned max_sessions;             /* 0: no limit */
 	unsigned max_sessions_per_user;    /* 0: three quarters of them */
 	unsigned max_waiting;              /* connections before their hello */

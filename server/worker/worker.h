@@ -10,10 +10,11 @@
  *	waiters		block in the driver for calls that are not done at once, and answer them
  *	the driver's	run host functions: they hand a call to the executor and sleep (hostfunc.h)
  *	look-ahead	takes the end of a host function from the input while the executor is stuck behind it (lookahead.h)
+ *	lanes		two for each lane: they receive pieces of large copies into staging memory, and send them (lane.h)
  *	printer		moves what kernels printed from the pipes to the client
  *
  * Locks, in the order in which they may be nested:
- *	control -> mail -> pending -> printed -> replies -> output ; input -> host calls ; each ckt_memory's and the staging lock are leaves.
+ *	control -> mail -> pending -> printed -> replies -> output ; input -> host calls ; pending -> lanes ; each ckt_memory's and the staging lock are leaves.
  */
 #pragma once
 
@@ -38,6 +39,7 @@
 #include "server/worker/session/handlers.h"
 #include "server/worker/session/input.h"
 #include "server/worker/session/kernel_output.h"
+#include "server/worker/session/lane.h"
 #include "server/worker/session/lookahead.h"
 #include "server/worker/session/output.h"
 #include "server/worker/session/pending.h"
@@ -125,6 +127,7 @@ struct ckt_worker {
 	struct ckt_input input;
 	struct ckt_lookahead lookahead;
 	struct ckt_pendings pending;
+	struct ckt_worker_lanes lanes;
 	struct ckt_printed printed;
 	_Atomic int deferred; /* first error of a batched call, not yet reported */
 	_Atomic bool start_seen;

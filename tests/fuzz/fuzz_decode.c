@@ -167,6 +167,7 @@ static const struct {
 	PROTOCOL(ckt_worker_nccl_make_res),
 	PROTOCOL(ckt_control_job_res),
 	PROTOCOL(ckt_notify_args),
+	PROTOCOL(ckt_lane_piece_args),
 	PROTOCOL(ckt_window_args),
 	PROTOCOL(ckt_window_res),
 	PROTOCOL(ckt_setting),

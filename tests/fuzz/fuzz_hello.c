@@ -15,6 +15,7 @@
 #include "rpc/control.h"
 #include "rpc/greeting.h"
 #include "rpc/hello.h"
+#include "rpc/lane.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "rpc/session.h"
@@ -95,10 +96,23 @@ static void fill(int fd, bool full)
 
 static uint32_t calls; /* as ckt_net_call counts them */
 
+/* The end of the input as the head of a lane's frame: refused, or the same when it is written. */
+static void try_lane(const uint8_t *data, size_t size)
+{
+	uint8_t again[CKT_LANE_HEAD_SIZE];
+	struct ckt_lane_head head;
+	if (size < sizeof again || ckt_lane_head_get(data + size - sizeof again, &head))
+		return;
+	fuzz_insist(head.size <= CKT_DATA_MAX, "a piece that is too long");
+	ckt_lane_head_put(again, &head);
+	fuzz_insist(!memcmp(again, data + size - sizeof again, sizeof again), "another head");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < HEAD)
 		return 0;
+	try_lane(data, size);
 	struct fuzz_input input = {data, data + size};
 	uint8_t flags = fuzz_u8(&input), marks = fuzz_u8(&input), fails = fuzz_u8(&input),
 		extra = fuzz_u8(&input);

@@ -100,7 +100,7 @@ def pry(broker, what):
 def start(r, fds):
     state["session"], _, state["driver"] = r.text(), r.text(), r.text()
     state["gpus"] = [r.u32() for _ in range(r.u32())]
-    state["limit"], claim, disconnect, restore, state["host_limit"] = r.u64(), r.u32(), r.u32(), r.u32(), r.u64()
+    state["limit"], claim, disconnect, restore, state["host_limit"], state["staging"] = r.u64(), r.u32(), r.u32(), r.u32(), r.u64(), r.u64()
     r.done()
     state["timeout"], state["claim"] = disconnect / 1000, claim / 1000
     if "slow" in MODE:

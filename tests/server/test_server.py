@@ -596,8 +596,8 @@ class Configuration(ServerTest):
     def test_round_trip(self):
         path = os.path.join(self.dir, "config")
         options = ["--listen", "127.0.0.1:0", "--listen=[::1]:7000", "--socket", "/tmp/x y", "--driver", "/a/libcuda.so.1", "--gpus", "0,2-3",
-                   "--session-memory", "1536M", "--session-host-memory", "3G", "--max-sessions", "7", "--token-file", "t", "--insecure", "--user", "u", "--grace", "3",
-                   "--log-level", "debug", "--address-file", "a", "--claim-timeout", "9"]
+                   "--session-memory", "1536M", "--session-host-memory", "3G", "--staging", "9M", "--max-sessions", "7",
+                   "--token-file", "t", "--insecure", "--user", "u", "--grace", "3", "--log-level", "debug", "--address-file", "a", "--claim-timeout", "9"]
         for some in ([], options):
             first = self.config(*some)
             self.assertEqual(first.returncode, 0, first.stderr)
@@ -616,7 +616,8 @@ class Configuration(ServerTest):
         self.assertEqual(options - keys, {"config", "print-config", "version", "help"})
 
     def test_bad_values(self):
-        for option, value in (("--max-sessions", "many"), ("--session-memory", "1Q"), ("--gpus", "3-1"), ("--listen", "a:b"), ("--driver", "rel"),
+        for option, value in (("--max-sessions", "many"), ("--session-memory", "1Q"), ("--staging", "7M"), ("--staging", "5G"),
+                              ("--gpus", "3-1"), ("--listen", "a:b"), ("--driver", "rel"),
                               ("--log-level", "loud"), ("--grace", "-1"), ("--socket", "relative"), ("--user", "")):
             done = self.config(option, value)
             self.assertEqual(done.returncode, 2, option)

@@ -205,7 +205,7 @@ CUresult ckt_client_array_copy(const CUDA_MEMCPY3D *c, CUstream handle, bool asy
 		copy.dst_pitch = dst.pitch;
 		copy.memory_slice = dst.slice;
 		copy.src = src.x;
-		return ckt_client_copy_from_array(&copy, stream);
+		return ckt_client_copy_fetch(&copy, 0, stream);
 	}
 	result = on_device(&src, &dst, c, stream);
 	return result || async || !ckt_registered_any() ? result : ckt_client_stream_wait(stream);

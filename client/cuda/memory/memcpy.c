@@ -13,11 +13,11 @@
 #include "client/conn/conn.h"
 #include "client/cuda/call.h"
 #include "client/cuda/context/route.h"
+#include "client/cuda/memory/lane_copy.h"
 #include "client/cuda/memory/managed.h"
 #include "client/cuda/memory/mapped.h"
 #include "client/cuda/memory/range.h"
 #include "client/cuda/memory/registered.h"
-#include "client/cuda/memory/staged.h"
 #include "client/cuda/memory/two_servers.h"
 #include "client/cuda/stream/hostfunc.h"
 #include "client/cuda/stream/stream.h"
@@ -79,7 +79,7 @@ struct span {
 static bool settled(void *data)
 {
 	const struct span *span = data;
-	bool clear = true;
+	bool clear = !ckt_lane_copies_write(span->conn, span->begin, span->end);
 	pthread_mutex_lock(&list_lock);
 	for (struct to_host *copy = list.next; copy != &list; copy = copy->next)
 		if (copy->conn == span->conn && copy->begin < span->end && span->begin < copy->end)
@@ -92,7 +92,8 @@ void ckt_client_copy_settle(const void *address, uint64_t size)
 {
 	struct span span = {
 		.begin = (uint64_t)(uintptr_t)address, .end = (uint64_t)(uintptr_t)address + size};
-	for (unsigned i = 0; i < ckt_conn_count && atomic_load(&list_count); i++) {
+	bool any = atomic_load(&list_count) || ckt_lane_copies_any();
+	for (unsigned i = 0; i < ckt_conn_count && any; i++) {
 		span.conn = ckt_conns[i];
 		ckt_conn_wait_until(span.conn, settled, &span);
 	}
@@ -302,6 +303,7 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 	CUresult result = issue_slices(c, stream, true, issue_to_host_adapter, copy);
 	if (!background || result) {
 		ckt_call_wait_until(all_done, copy);
+		ckt_lanes_settle(copy->conn);
 		if (!result)
 			result = copy->error;
 		if (!result && !exec)
@@ -320,11 +322,6 @@ static CUresult copy_to_host(const struct ckt_copy2d *c, uint64_t exec, uint64_t
 		free(copy);
 	}
 	return result;
-}
-
-CUresult ckt_client_copy_from_array(const struct ckt_copy2d *c, uint64_t stream)
-{
-	return copy_to_host(c, 0, stream);
 }
 
 CUresult ckt_client_copy_fetch(const struct ckt_copy2d *c, uint64_t exec, uint64_t stream)
@@ -575,7 +572,7 @@ CUresult ckt_client_copy_2d(const struct ckt_copy2d *asked)
 		return result;
 	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
 		return result;
-	if (c->dst_device != c->src_device && ckt_staged_copy(c, stream, &result))
+	if (ckt_large_copy(c, stream, &result))
 		return finish(result, c, stream);
 	if (c->dst_device)
 		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream),

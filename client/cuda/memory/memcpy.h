@@ -38,14 +38,14 @@ CUresult ckt_client_copy(uint64_t dst, bool dst_device, uint64_t src, bool src_d
 CUresult ckt_client_copy_2d(const struct ckt_copy2d *copy);
 /*
  * Copies to the host, in the background, what a launch of an executable graph wrote for this host
- * memory.  src is the same address as dst.  exec 0: copies device memory, and waits.
+ * memory.  src is the same address as dst.  exec 0: copies device memory or an array, and waits as
+ * other copies do.  Precondition: as ckt_client_copy_to_array.
  */
 CUresult ckt_client_copy_fetch(const struct ckt_copy2d *copy, uint64_t exec, uint64_t stream);
 /*
- * Copies between an array and host memory.  Precondition: the caller has checked all arguments, and
+ * Copies from host memory to an array.  Precondition: the caller has checked all arguments, and
  * width, height and depth are not 0.
  */
-CUresult ckt_client_copy_from_array(const struct ckt_copy2d *copy, uint64_t stream);
 CUresult ckt_client_copy_to_array(const struct ckt_copy2d *copy, uint64_t stream);
 /*
  * Checks a side of a copy.  If *device is set but the memory is only pinned host memory, clears

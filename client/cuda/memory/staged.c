@@ -2,21 +2,21 @@
 /*
  * Large copies between the device and host memory if the worker shares pinned memory (shared.c).
  * The bytes pass through pieces of that memory, not through the connection.  The program's thread
- * fills or empties some pieces while the GPU uses the others.
+ * and some helpers (parallel_copy.h) fill or empty some pieces while the GPU uses the others.
  *
  *	to device	free --fill, queue copy--> in flight --the stream reaches it--> free
  *	to host		free --queue copy--> in flight --the stream reaches it; empty--> free
  *
  * Only one copy at a time uses the pieces; those of other threads use the connection meanwhile.
  */
-#include <string.h>
-
 #include "client/cuda/memory/staged.h"
 #include "base/fork.h"
+#include "client/conn/settings.h"
 #include "client/cuda/call.h"
 #include "client/cuda/context/context.h"
 #include "client/cuda/memory/managed.h"
 #include "client/cuda/memory/memcpy.h"
+#include "client/cuda/memory/parallel_copy.h"
 #include "client/cuda/memory/range.h"
 #include "client/cuda/memory/shared.h"
 #include "rpc/hostmem.h"
@@ -82,7 +82,8 @@ static CUresult to_device(uint64_t dst, const uint8_t *src, uint64_t size, uint6
 		struct piece *piece = &pieces[next++ % PIECES];
 		uint64_t part = size - at < PIECE ? size - at : PIECE;
 		ckt_call_wait_until(is_free, piece);
-		memcpy((void *)(uintptr_t)piece->address, src + at, part);
+		ckt_parallel_copy(
+			(void *)(uintptr_t)piece->address, src + at, part, ckt_settings.processors);
 		result = copy(dst + at, piece->address, part, stream, piece);
 	}
 	return result;
@@ -92,7 +93,8 @@ static CUresult take(struct piece *piece, uint8_t *dst, uint64_t size)
 {
 	ckt_call_wait_until(is_free, piece);
 	if (!piece->result)
-		memcpy(dst, (const void *)(uintptr_t)piece->address, size);
+		ckt_parallel_copy(dst, (const void *)(uintptr_t)piece->address, size,
+			ckt_settings.processors);
 	return piece->result;
 }
 

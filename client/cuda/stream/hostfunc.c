@@ -103,6 +103,7 @@ static void run(struct caller *caller, const struct ckt_host_call_args *call)
 	CUhostFn function = NULL;
 	void *data = NULL;
 	/* The stream's earlier work is done, so fetch its results. */
+	ckt_lanes_settle(caller->conn);
 	ckt_registered_after_wait(CUDA_SUCCESS, 0);
 	if (!call->exec) {
 		run_registered(call);

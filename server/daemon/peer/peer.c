@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "rpc/session_key.h"
 #include "server/daemon/image/stage.h"
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
@@ -517,6 +518,12 @@ static void hello_existing(struct ckt_peer *peer)
 	struct ckt_decision decision;
 	if (!session) {
 		refuse_absent(peer);
+		return;
+	}
+	/* A lane: only the program itself has the key. */
+	if (peer->hello.kind == CKT_HELLO_DATA &&
+		!ckt_session_secret_is_key((const uint8_t *)peer->hello.secret)) {
+		deny(peer, "only a session with a key has further connections");
 		return;
 	}
 	ask_client(peer, session->uid, session->unclaimed, &decision);

@@ -581,6 +581,7 @@ static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 		.disconnect_timeout_ms = DETACHED_TIMEOUT_MS,
 		.restore = session->restore,
 		.host_memory_bytes = share.host_memory_bytes,
+		.staging_bytes = server->options.staging,
 	};
 	int result = ckt_session_call(session, ahead ? CKT_WORKER_PRELOAD : CKT_WORKER_START,
 		(xdrproc_t)xdr_ckt_worker_start_args, &args, pass_fd,
@@ -967,7 +968,7 @@ int ckt_session_adopt_all(struct ckt_server *server)
 /* ---- Clients */
 
 struct hand_over {
-	bool is_new;
+	bool is_new, is_lane;
 	uint32_t uid; /* the owner that the client would be */
 	char job[CKT_JOB_NAME_MAX + 1];
 	struct ckt_session_client client;
@@ -977,7 +978,9 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 {
 	struct hand_over *hand_over = context;
 	ckt_hello_status status = result ? *(ckt_hello_status *)result : CKT_HELLO_FAILED;
-	ckt_session_audit_client(session, &hand_over->client, status, error);
+	/* The first connection of the same program is in the audit log. */
+	if (!hand_over->is_lane || error || status != CKT_HELLO_OK)
+		ckt_session_audit_client(session, &hand_over->client, status, error);
 	if (error || status != CKT_HELLO_OK) {
 		ckt_info("session %s: the worker did not accept its client: %s", session->id,
 			error ? strerror(-error) : "refused");
@@ -1019,6 +1022,7 @@ int ckt_session_hand_over(struct ckt_session *session, uint32_t xid,
 		return -ENOMEM;
 	}
 	hand_over->is_new = is_new;
+	hand_over->is_lane = hello->kind == CKT_HELLO_DATA;
 	ckt_daemon_job_of_hello(hello, hand_over->job);
 	hand_over->client.who = *peer;
 	snprintf(hand_over->client.program, sizeof hand_over->client.program, "%s",

@@ -293,8 +293,9 @@ struct ckt_staging_piece *ckt_worker_take_piece(struct ckt_worker *worker, size_
 	}
 }
 
-int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t stream_id,
-	CUstream stream, struct ckt_staging_piece *piece, size_t size)
+int ckt_worker_reply_on_lane(struct ckt_wcall *call, CUresult begun, uint64_t stream_id,
+	CUstream stream, struct ckt_staging_piece *piece, size_t size, uint64_t lane_piece,
+	bool background)
 {
 	struct ckt_worker *worker = call->worker;
 	if (begun) {
@@ -316,6 +317,8 @@ int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t 
 	pending->own_events = true;
 	pending->piece = piece;
 	pending->size = size;
+	pending->lane_piece = lane_piece;
+	pending->background = background;
 	CUresult result = ckt_fences_event_take(pending->fences, &pending->one);
 	if (!result) {
 		pending->count = 1;
@@ -330,6 +333,12 @@ int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t 
 	ckt_driver.cuStreamSynchronize(stream);
 	ckt_staging_give(&worker->staging, piece);
 	return result;
+}
+
+int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t stream_id,
+	CUstream stream, struct ckt_staging_piece *piece, size_t size)
+{
+	return ckt_worker_reply_on_lane(call, begun, stream_id, stream, piece, size, 0, false);
 }
 
 int ckt_worker_memcpy_dtoh(struct ckt_wcall *call)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,3 +39,10 @@ CUresult ckt_worker_sent(struct ckt_worker *worker, CUresult begun, struct ckt_s
  */
 int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t stream_id,
 	CUstream stream, struct ckt_staging_piece *piece, size_t size);
+/*
+ * The same by lanes, under the number lane_piece; 0: with the reply.  background: see
+ * session/lane.h.
+ */
+int ckt_worker_reply_on_lane(struct ckt_wcall *call, CUresult begun, uint64_t stream_id,
+	CUstream stream, struct ckt_staging_piece *piece, size_t size, uint64_t lane_piece,
+	bool background);

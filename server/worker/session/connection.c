@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "rpc/hostmem.h"
+#include "rpc/lane.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "rpc/transport/shared_memory.h"
@@ -45,8 +46,12 @@ static struct offer make_rings(const struct ckt_worker *worker, bool takes_rings
 static int encode(const struct ckt_worker *worker, uint32_t xid, bool rings, uint8_t **ret_data,
 	size_t *ret_size)
 {
-	ckt_capability capabilities[4] = {{(char *)CKT_CAPABILITY_COPY, worker->copy}};
-	unsigned count = 1;
+	/* Copies without lanes need some of them. */
+	uint64_t pieces = worker->staging.to_host_count - worker->staging.to_host_count / 4;
+	ckt_capability capabilities[6] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
+		{(char *)CKT_CAPABILITY_LANES, CKT_LANES_MAX},
+		{(char *)CKT_CAPABILITY_LANE_PIECES, pieces}};
+	unsigned count = 3;
 	if (worker->host.shared) {
 		capabilities[count++] =
 			(ckt_capability){(char *)CKT_CAPABILITY_HOST_BASE, CKT_HOST_BASE};

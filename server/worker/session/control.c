@@ -28,6 +28,7 @@
 #include "server/worker/session/control_operations.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/group.h"
+#include "server/worker/session/lane.h"
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
@@ -174,11 +175,19 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 	unsigned char differ = 0;
 	for (size_t i = 0; i < sizeof hash; i++)
 		differ |= hash[i] ^ worker->secret_hash[i];
-	if (hello->kind != CKT_HELLO_RESUME || !worker->has_owner ||
+	bool is_lane = hello->kind == CKT_HELLO_DATA;
+	if ((hello->kind != CKT_HELLO_RESUME && !is_lane) || !worker->has_owner ||
 		strcmp(hello->session, worker->session) || differ) {
 		snprintf(ret_message, message_size, "session %s belongs to another client",
 			worker->session);
 		return CKT_HELLO_DENIED;
+	}
+	if (is_lane &&
+		(worker->state != CKT_STATE_RUNNING || hello->generation != worker->generation)) {
+		snprintf(ret_message, message_size,
+			"session %s has no connection that a lane could belong to",
+			worker->session);
+		return CKT_HELLO_FAILED;
 	}
 	if (hello->generation > worker->generation) {
 		snprintf(ret_message, message_size,
@@ -274,14 +283,20 @@ static int client(struct ckt_request *request)
 	pthread_mutex_lock(&control_lock);
 	bool ready = started && request->passed_fd >= 0;
 	pthread_mutex_unlock(&control_lock);
+	bool is_lane = args.hello.kind == CKT_HELLO_DATA;
 	if (ready) {
 		pthread_mutex_lock(&worker->mail_lock);
 		status = check_client(worker, &args.hello, message, sizeof message);
-		if (status == CKT_HELLO_OK)
+		if (status == CKT_HELLO_OK && !is_lane)
 			adopt_client(worker, request, &args);
 		pthread_mutex_unlock(&worker->mail_lock);
-		if (status == CKT_HELLO_OK)
+		if (status == CKT_HELLO_OK && !is_lane)
 			ckt_executor_wake(worker);
+	}
+	if (status == CKT_HELLO_OK && is_lane) {
+		status = ckt_worker_lanes_accept(worker, request->passed_fd, args.xid,
+			told(&args.hello, CKT_CAPABILITY_LANES));
+		request->passed_fd = -1;
 	}
 	/* The worker answers the hello, also with refusals. */
 	if (status != CKT_HELLO_OK && request->passed_fd >= 0)

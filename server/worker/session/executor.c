@@ -36,6 +36,7 @@
 #include "server/worker/session/connection.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
+#include "server/worker/session/lane.h"
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/notify.h"
 #include "server/worker/session/start.h"
@@ -75,6 +76,8 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 		worker->state = CKT_STATE_DETACHED;
 	worker->detached_ms = ckt_net_now_ms();
 	pthread_mutex_unlock(&worker->mail_lock);
+	/* After the state: no further lane is taken. */
+	ckt_worker_lanes_end(worker);
 }
 
 static void take_client(struct ckt_worker *worker)
@@ -122,8 +125,11 @@ static void take_mail(struct ckt_worker *worker)
 	ckt_hold_take(worker);
 	bool freeze = worker->checkpoint.freeze.wanted;
 	pthread_mutex_unlock(&worker->mail_lock);
-	if (freeze)
+	if (freeze) {
+		ckt_worker_lanes_bar(worker, true);
 		ckt_checkpoint_freeze_executor(worker);
+		ckt_worker_lanes_bar(worker, false);
+	}
 }
 
 /* A command that was not begun is not lost: the client comes back, and sends it again. */

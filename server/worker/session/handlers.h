@@ -41,6 +41,8 @@ int ckt_worker_mem_get_info(struct ckt_wcall *call);
 int ckt_worker_memset(struct ckt_wcall *call);
 int ckt_worker_memcpy_htod(struct ckt_wcall *call);
 int ckt_worker_memcpy_dtoh(struct ckt_wcall *call);
+int ckt_worker_lane_htod(struct ckt_wcall *call);
+int ckt_worker_lane_dtoh(struct ckt_wcall *call);
 int ckt_worker_memcpy_dtod(struct ckt_wcall *call);
 int ckt_worker_memcpy2d_htod(struct ckt_wcall *call);
 int ckt_worker_memcpy2d_dtoh(struct ckt_wcall *call);

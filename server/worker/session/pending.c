@@ -9,6 +9,7 @@
 #include "server/worker/objects/fence.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/hostfunc.h"
+#include "server/worker/session/lane.h"
 #include "server/worker/worker.h"
 
 struct ckt_pending *ckt_pending_new(
@@ -71,6 +72,13 @@ static void unlink_item(struct ckt_pendings *list, struct ckt_pending *pending)
 
 static void deliver_data(struct ckt_worker *worker, struct ckt_pending *pending, CUresult result)
 {
+	if (!result && pending->lane_piece &&
+		ckt_worker_lanes_send(worker, pending->call,
+			&(struct ckt_worker_lane_piece){.staged = pending->piece,
+				.size = pending->size,
+				.number = pending->lane_piece,
+				.background = pending->background}))
+		return;
 	if (!result)
 		ckt_put_opaque(ckt_wcall_results(pending->call, 4 + ckt_padded(pending->size)),
 			pending->piece->data, (uint32_t)pending->size);
@@ -92,6 +100,10 @@ static void complete(struct ckt_worker *worker, struct ckt_pending *pending, CUr
 {
 	struct ckt_pendings *list = &worker->pending;
 	unlink_item(list, pending);
+	if (pending->kind == CKT_PENDING_STAGE) {
+		ckt_staging_give(&worker->staging, pending->piece);
+		return;
+	}
 	/*
 	 * A copy that blocks makes visible what kernels printed, as a wait does; and the text goes
 	 * before every reply below.

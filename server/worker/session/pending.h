@@ -25,7 +25,8 @@ struct ckt_staging_piece;
 struct ckt_wcall;
 struct ckt_worker;
 
-enum ckt_pending_kind { CKT_PENDING_WAIT, CKT_PENDING_DATA, CKT_PENDING_FREE };
+/* CKT_PENDING_STAGE: no call waits, only the staging memory of a copy to the device. */
+enum ckt_pending_kind { CKT_PENDING_WAIT, CKT_PENDING_DATA, CKT_PENDING_FREE, CKT_PENDING_STAGE };
 
 struct ckt_pending {
 	struct ckt_pending *next, *previous;
@@ -39,6 +40,8 @@ struct ckt_pending {
 	bool own_events; /* taken from fences, returned to them */
 	struct ckt_staging_piece *piece;
 	size_t size;
+	uint64_t lane_piece; /* CKT_PENDING_DATA: the number under which lanes carry it; 0: none */
+	bool background;     /* the program does not wait for this piece itself */
 	unsigned device;
 	uint64_t address; /* CKT_PENDING_FREE: the block */
 	int64_t hot_until_ns;

@@ -194,7 +194,8 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 	return open_devices(worker, args, narrow, ret_message, message_size);
 }
 
-static int make_pools(struct ckt_worker *worker, char *ret_message, size_t message_size)
+static int make_pools(
+	struct ckt_worker *worker, uint64_t staging_bytes, char *ret_message, size_t message_size)
 {
 	for (unsigned d = 0; d < worker->device_count; d++)
 		ckt_window_init_device(worker, d);
@@ -207,7 +208,7 @@ static int make_pools(struct ckt_worker *worker, char *ret_message, size_t messa
 		return fail(result, "cannot create the first context", ret_message, message_size);
 	worker->first_context = context->real;
 	ckt_worker_stream_pool_fill();
-	int error = ckt_staging_init(&worker->staging);
+	int error = ckt_staging_init(&worker->staging, staging_bytes);
 	if (!error)
 		error = ckt_pendings_init(worker);
 	if (!error)
@@ -238,8 +239,11 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 {
 	snprintf(worker->session, sizeof worker->session, "%s", args->session);
 	snprintf(worker->socket, sizeof worker->socket, "%s", args->socket);
+	/* The main thread looks at them. */
+	pthread_mutex_lock(&worker->mail_lock);
 	worker->claim_timeout_ms = args->claim_timeout_ms;
 	worker->disconnect_timeout_ms = args->disconnect_timeout_ms;
+	pthread_mutex_unlock(&worker->mail_lock);
 	if (worker->stats)
 		return 0;
 	worker->memory_limit = args->memory_limit_bytes;
@@ -255,6 +259,7 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 		return -ENOMEM;
 	ckt_output_init(&worker->output);
 	ckt_replies_init(&worker->replies);
+	ckt_worker_lanes_init(&worker->lanes);
 	unsigned minor = args->restore ? image_minor(worker, image_fd) : CKT_IMAGE_MINOR;
 	unsigned start =
 		args->restore && minor >= MINOR_WITH_START ? ckt_load_start(worker, image_fd) : 0;
@@ -269,7 +274,7 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 		ckt_hash_reserve(worker);
 	}
 	if (!error)
-		error = make_pools(worker, ret_message, message_size);
+		error = make_pools(worker, args->staging_bytes, ret_message, message_size);
 	return error;
 }
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/net.h"
+#include "rpc/session.h"
 
 enum { PROCS = 2048, KEPT = 4096 };
 
@@ -66,8 +68,45 @@ static void take_record(const uint8_t *data, size_t size)
 
 struct link {
 	int from, to;
-	bool look;
+	bool look, lane;
 };
+
+_Atomic uint64_t relay_lanes, relay_lane_bytes;
+static _Atomic uint64_t lane_quota = UINT64_MAX;
+
+/* The kind of a hello; -1: it is none. */
+static int kind_of_hello(const uint8_t *data, size_t size)
+{
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	uint32_t length;
+	for (int i = 0; i < 3; i++)
+		ckt_get_u32(&c);
+	bool hello = ckt_get_u32(&c) == CRICKET_SESSION_PROG;
+	ckt_get_u32(&c);
+	hello = ckt_get_u32(&c) == CKT_SESSION_HELLO && hello;
+	ckt_get_u32(&c);
+	ckt_get_opaque(&c, 400, &length);
+	for (int i = 0; i < 3; i++)
+		ckt_get_u32(&c);
+	uint32_t kind = ckt_get_u32(&c);
+	return hello && !c.bad ? (int)kind : -1;
+}
+
+/* So many more bytes go over lanes, of both ways; then they break. */
+static bool lane_may(size_t size)
+{
+	uint64_t left = lane_quota;
+	relay_lane_bytes += size;
+	while (left != UINT64_MAX &&
+		!atomic_compare_exchange_weak(&lane_quota, &left, left > size ? left - size : 0))
+		;
+	return left == UINT64_MAX || left > size;
+}
+
+void relay_break_lanes_after(uint64_t bytes)
+{
+	lane_quota = bytes;
+}
 
 /* What came with the bytes goes on with them, where the test wants it (a tunnel would lose it). */
 static _Atomic bool passes;
@@ -124,6 +163,14 @@ static bool send_all(int fd, const uint8_t *data, size_t size)
 	return true;
 }
 
+/* Children of a test connect, too. */
+static bool is_ours(int fd)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof peer;
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.pid == getpid();
+}
+
 /* One way of a connection, until it ends. */
 static void *carry(void *opaque)
 {
@@ -134,6 +181,8 @@ static void *carry(void *opaque)
 	for (ssize_t n; (n = take(link->from, data + have, link->look ? room - have : 1 << 16,
 				 &passed)) > 0;) {
 		end = data + have;
+		if (link->lane && !lane_may((size_t)n))
+			break;
 		size_t sent = passed >= 0 && pass(link->to, end, passed);
 		/* What is to be seen is written down before anybody can answer it. */
 		if (link->look) {
@@ -145,6 +194,15 @@ static void *carry(void *opaque)
 				if (have - at < 4 + size)
 					break;
 				take_record(c.p, size);
+				int kind = kind_of_hello(c.p, size);
+				if ((kind == CKT_HELLO_NEW || kind == CKT_HELLO_RESUME) &&
+					is_ours(link->from))
+					newest = link->from;
+				if (kind == CKT_HELLO_DATA) {
+					link->look = false;
+					link->lane = true;
+					relay_lanes++;
+				}
 				at += 4 + size;
 			}
 			if (!send_all(link->to, end + sent, (size_t)n - sent))
@@ -173,20 +231,10 @@ static int connect_server(void)
 	return -1;
 }
 
-/* Children of a test connect, too. */
-static bool is_ours(int fd)
-{
-	struct ucred peer = {0};
-	socklen_t size = sizeof peer;
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.pid == getpid();
-}
-
 static void *accept_all(void *opaque)
 {
 	for (int fd; (fd = accept((int)(intptr_t)opaque, NULL, NULL)) >= 0;) {
 		int there = connect_server();
-		if (is_ours(fd))
-			newest = fd;
 		pthread_t thread;
 		for (int way = 0; way < 2 && there >= 0; way++) {
 			struct link *link = malloc(sizeof *link);
@@ -241,6 +289,8 @@ int unit_setup(int argc, char **argv)
 	pthread_detach(thread);
 	snprintf(address, sizeof address, "unix:%.64s/relay", directory);
 	setenv("REMOTE_GPU_ADDRESS", address, 1);
+	/* Lanes would take the large copies of tests that count commands. */
+	setenv("CRICKET_LANES", "0", 0);
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&primary, 0) || cuCtxSetCurrent(primary))
 		return 2;
 	return 0;

@@ -26,6 +26,10 @@ unsigned relay_count(const char *name);
  */
 const uint8_t *relay_args(const char *name, size_t *ret_size);
 
+/* Connections that were lanes, and what the program sent over them. */
+extern _Atomic uint64_t relay_lanes, relay_lane_bytes;
+/* After so many more bytes every lane breaks, until this is called with UINT64_MAX. */
+void relay_break_lanes_after(uint64_t bytes);
 /* The connection breaks, and the next one passes descriptors on or, as a tunnel, does not. */
 void relay_break(bool passes_then);
 

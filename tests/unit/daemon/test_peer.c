@@ -60,6 +60,16 @@ static void test_hello(void)
 	IS(ask(hello_args(CKT_HELLO_RESUME, made), NULL, text), CKT_HELLO_MOVED);
 	ckt_session_mark_remove(&server, "0123456789ab", CKT_MARK_MOVED, 0);
 	ckt_session_mark_remove(&server, made, CKT_MARK_MOVED, 0);
+	/* A lane of a session that is known by a secret: whoever saw that could have it. */
+	struct ckt_session *session = session_new("0123456789ab");
+	IS(ask(hello_args(CKT_HELLO_DATA, "0123456789ab"), NULL, text), CKT_HELLO_DENIED);
+	HAS(text, "only a session with a key");
+	/* And of one with a key that the peer does not prove. */
+	args = hello_args(CKT_HELLO_DATA, "0123456789ab");
+	memcpy(args.secret, "key", 3);
+	IS(ask(args, NULL, text), CKT_HELLO_DENIED);
+	HAS(text, "does not prove");
+	session_drop(session);
 	server.stopping = true;
 	IS(ask(hello_args(CKT_HELLO_NEW, ""), NULL, text), CKT_HELLO_SHUTTING_DOWN);
 	server.stopping = false;

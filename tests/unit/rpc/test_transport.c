@@ -33,6 +33,27 @@ static void test_write_all(void)
 	double_fini(&d);
 }
 
+static void test_read_all(void)
+{
+	static const int steps[] = {2, -EAGAIN, 1, 4, -EAGAIN, 3};
+	char got[11] = "";
+	struct double_transport d;
+	double_init(&d, steps, COUNT(steps));
+	d.input = (const uint8_t *)"0123456789NEXT";
+	d.input_size = 14;
+	IS(ckt_transport_read_all(&d.transport, got, 10), 0);
+	TEXT(got, "0123456789");
+	IS(d.input_size, 4);
+	double_fini(&d);
+
+	static const int broken[] = {2, -ECONNRESET};
+	double_init(&d, broken, COUNT(broken));
+	d.input = (const uint8_t *)"01";
+	d.input_size = 2;
+	IS(ckt_transport_read_all(&d.transport, got, 10), -ECONNRESET);
+	double_fini(&d);
+}
+
 static void test_wait(void)
 {
 	struct double_transport d;
@@ -80,4 +101,5 @@ static void test_end(void)
 	double_fini(&d);
 }
 
-UNIT_SUITE(transport, {"write all", test_write_all}, {"wait", test_wait}, {"end", test_end})
+UNIT_SUITE(transport, {"write all", test_write_all}, {"read all", test_read_all},
+	{"wait", test_wait}, {"end", test_end})

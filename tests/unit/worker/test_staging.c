@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "server/worker/objects/fence.h"
 #include "server/worker/memory/staging.h"
@@ -77,4 +78,51 @@ static void test_to_device(void)
 	IS(fences->spare_count, spare);
 }
 
-UNIT_SUITE(staging, {"to host", test_to_host}, {"to device", test_to_device})
+/* What --staging says is shared out; some of each kind is there in any case. */
+static void test_sizes(void)
+{
+	static const struct {
+		uint64_t bytes;
+		unsigned to_device, to_host, lanes;
+	} cases[] = {{0, CKT_STAGING_TO_DEVICE, CKT_STAGING_TO_HOST, CKT_STAGING_LANES},
+		{CKT_STAGING_BYTES, CKT_STAGING_TO_DEVICE, CKT_STAGING_TO_HOST, CKT_STAGING_LANES},
+		{1, 1, 4, 3}, {CKT_STAGING_LEAST, 1, 4, 3}, {20 << 20, 4, 8, 8},
+		{100 << 20, 8, 46, 46}, {400 << 20, 8, 264, CKT_STAGING_LANES_MAX}};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct ckt_staging staging;
+		IS(ckt_staging_init(&staging, cases[i].bytes), 0);
+		IS(staging.to_device_count, cases[i].to_device);
+		IS(staging.to_host_count, cases[i].to_host);
+		IS(staging.lane_count, cases[i].lanes);
+		YES(staging.registered);
+		ckt_driver.cuMemHostUnregister(staging.base);
+		munmap(staging.base, staging.size);
+		free(staging.to_device);
+	}
+}
+
+/* A lane's thread waits for a piece, or for the end of its lanes. */
+static void test_lanes(void)
+{
+	struct ckt_staging *staging = &ckt_worker.staging;
+	struct ckt_staging_piece *pieces[CKT_STAGING_LANES];
+	_Atomic bool gone = false;
+	for (int i = 0; i < CKT_STAGING_LANES; i++) {
+		pieces[i] = ckt_staging_lane_take(staging, &gone);
+		YES(pieces[i] && pieces[i]->of_lanes && pieces[i]->size == CKT_STAGING_PIECE);
+	}
+	/* Copies without lanes have theirs. */
+	struct ckt_staging_piece *other = ckt_staging_to_host(staging, CKT_STAGING_PIECE);
+	YES(other && !other->of_lanes);
+	ckt_staging_give(staging, other);
+	gone = true;
+	CU_ASSERT_PTR_NULL(ckt_staging_lane_take(staging, &gone));
+	gone = false;
+	ckt_staging_give(staging, pieces[3]);
+	YES(ckt_staging_lane_take(staging, &gone) == pieces[3]);
+	for (int i = 0; i < CKT_STAGING_LANES; i++)
+		ckt_staging_give(staging, pieces[i]);
+}
+
+UNIT_SUITE(staging, {"sizes", test_sizes}, {"lanes", test_lanes}, {"to host", test_to_host},
+	{"to device", test_to_device})

@@ -18,6 +18,7 @@
 
 #include "checkpoint/format/broker.h"
 #include "rpc/handle.h"
+#include "rpc/lane.h"
 #include "rpc/net.h"
 
 static void die(const char *what, int error)
@@ -251,6 +252,11 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		args.hello.capabilities.capabilities_val = copies;
 		args.hello.capabilities.capabilities_len = wire->attached ? 2 : 1;
 	}
+	ckt_capability lane = {(char *)CKT_CAPABILITY_LANES, wire->lane_set};
+	if (kind == CKT_HELLO_DATA) {
+		args.hello.capabilities.capabilities_val = &lane;
+		args.hello.capabilities.capabilities_len = 1;
+	}
 	memset(wire->secret, 0x5a, sizeof wire->secret);
 	memcpy(args.hello.secret, wire->secret, sizeof wire->secret);
 	if (!right_secret)
@@ -373,6 +379,10 @@ static void take_callback(
 			.type = ckt_get_u32(c),
 			.over_bytes = ckt_get_u64(c)};
 		wire->notified_count++;
+		return;
+	}
+	if (header->proc == CKT_CALLBACK_LANE_PIECE) {
+		wire->announced = ckt_get_u64(c);
 		return;
 	}
 	uint32_t length;

@@ -26,6 +26,8 @@ struct wire {
 	uint64_t seq, acked, executed;
 	uint64_t generation, copy; /* as the last answer to a hello said */
 	uint64_t attached;         /* what a RESUME says of that; 0: nothing */
+	uint64_t announced;        /* the last piece of a lane that was */
+	uint64_t lane_set;         /* the number that a hello of kind DATA says */
 	uint32_t xid;
 	uint32_t thread;  /* of the program's, that the next commands are of; 0: the first */
 	int32_t deferred; /* of the last reply */
