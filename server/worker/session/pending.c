@@ -195,11 +195,14 @@ int ckt_pendings_init(struct ckt_worker *worker)
 	return result;
 }
 
-/* Precondition: pending.lock held. */
+/*
+ * Nobody waits for an item without a call: it gives staging memory back.  Precondition: pending.lock
+ * held.
+ */
 static int64_t hot_ns(const struct ckt_worker *worker, const struct ckt_pending *pending)
 {
 	bool polls = worker->spin_ns > CKT_SPIN_NS &&
-		worker->pending.hot_count < CKT_PENDING_HOT_MAX &&
+		worker->pending.hot_count < CKT_PENDING_HOT_MAX && pending->call &&
 		!(pending->call->header.flags & CKT_CALL_SLEEPS);
 	return polls ? CKT_SPIN_WAIT_NS : CKT_SPIN_NS;
 }

@@ -272,6 +272,25 @@ static void test_hot(void)
 	worker->spin_ns = 0;
 }
 
+/* Staging memory comes back for no call: with processors to spare the worker ended by SIGSEGV. */
+static void test_without_call(void)
+{
+	struct event event = {0};
+	struct ckt_pending *pending = ckt_pending_new(NULL, CKT_PENDING_STAGE, 1);
+	pending->one = (CUevent)&event;
+	pending->count = 1;
+	pending->fences = &fences;
+	pending->piece = ckt_staging_own(4);
+	worker->spin_ns = CKT_SPIN_LONG_NS;
+	int64_t before = ckt_now_ns();
+	ckt_pending_add(worker, pending);
+	int64_t until = worker->pending.last->hot_until_ns;
+	CU_ASSERT_TRUE(until >= before + CKT_SPIN_NS && until <= ckt_now_ns() + CKT_SPIN_NS);
+	finish(&event);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	worker->spin_ns = 0;
+}
+
 static void test_drain(void)
 {
 	struct event mine = {0}, other = {0};
@@ -297,6 +316,7 @@ int main(void)
 	CU_add_test(suite, "deliver", test_deliver);
 	CU_add_test(suite, "errors", test_errors);
 	CU_add_test(suite, "hot", test_hot);
+	CU_add_test(suite, "without a call", test_without_call);
 	CU_add_test(suite, "drain", test_drain);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
