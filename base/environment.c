@@ -19,7 +19,7 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 		"default SLURM's job or torchrun's run"},
 	{"CRICKET_LANES",
 		"how many further connections to each server carry large copies, up to 8; "
-		"0: none; by default half the number of processors, but at least 2"},
+		"0, the default: none"},
 	{"CRICKET_LIBDIR", "where cricket-run finds the client libraries"},
 	{"CRICKET_LIBEXEC", "where cricket-server finds cricket-worker and the soft GPU"},
 	{"CRICKET_LIBRARIES",

@@ -171,14 +171,6 @@ static void load_spin(void)
 }
 
 /* Two where processors are few: one sends while the other receives. */
-static void load_lanes(void)
-{
-	unsigned half = ckt_settings.processors / 2;
-	unsigned otherwise = half < 2 ? 2 : half > CKT_LANES_MAX ? CKT_LANES_MAX : half;
-	ckt_settings.lanes =
-		(unsigned)load_number("CRICKET_LANES", 0, CKT_LANES_MAX, (long)otherwise);
-}
-
 void ckt_settings_load(void)
 {
 	load_log();
@@ -192,7 +184,8 @@ void ckt_settings_load(void)
 	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
 	load_spin();
 	load_transport();
-	load_lanes();
+	/* None by default: lanes have not yet run with NVIDIA's driver to their end. */
+	ckt_settings.lanes = (unsigned)load_number("CRICKET_LANES", 0, CKT_LANES_MAX, 0);
 	ckt_settings.connect_timeout_ms = 10000;
 	ckt_settings.reconnect_timeout_ms =
 		load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
