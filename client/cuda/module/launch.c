@@ -197,6 +197,14 @@ static uint64_t context_of(uint64_t stream)
 	return of ? of->context : ckt_call_context;
 }
 
+/* Either params or packed, and enough of them. */
+static bool arguments_good(
+	const struct ckt_function *f, void *const *params, const void *packed, size_t size)
+{
+	return !(packed && params) && (packed || params || !f->param_count) &&
+		size >= f->param_bytes && size <= 32768;
+}
+
 static CUresult launch_here(
 	CUfunction handle, struct launch *l, CUstream stream, void **params, void **extra)
 {
@@ -220,9 +228,7 @@ static CUresult launch_here(
 	result = ckt_launch_extra(extra, &packed, &size);
 	if (result)
 		return result;
-	if (packed && params)
-		return CUDA_ERROR_INVALID_VALUE;
-	if ((!packed && !params && f->param_count) || size < f->param_bytes || size > 32768)
+	if (!arguments_good(f, params, packed, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct ckt_capture_stream *capturing;
 	result = ckt_capture_enter(l->stream, &capturing);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pinned staging memory; see staging.h. */
+#include "rpc/not_supported.h"
 #include "server/worker/memory/staging.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static void pin(struct ckt_staging *staging)
 	CUresult result = ckt_driver.cuMemHostRegister_v2
 		? ckt_driver.cuMemHostRegister_v2(
 			  staging->base, staging->size, CU_MEMHOSTREGISTER_PORTABLE)
-		: CUDA_ERROR_NOT_SUPPORTED;
+		: CKT_INTERNAL_NOT_SUPPORTED;
 	staging->registered = !result;
 	if (result)
 		ckt_warning("cannot pin %zu MiB of staging memory (CUDA error %d): large copies "
