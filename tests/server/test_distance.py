@@ -9,8 +9,8 @@ from distance import Proxy  # noqa: E402, I001 - whole says where it lies
 
 # Far above what a busy machine takes between two calls, so that what did not wait is not counted as if it had.
 RTT_S = 0.05
-# Connection, hello, devices, context, one for each of two allocations, the module, each of three kernels, and the first result.
-START_MAX = 12
+# Connection, hello, devices, one for each of two allocations, the module, each of three kernels, and the first result.
+START_MAX = 10
 
 
 class Distance(Whole):

@@ -154,6 +154,32 @@ static void forget_contents(uint64_t context)
 
 /* ---- Primary contexts */
 
+/* A session that is lost says so to the next call as well. */
+static void retained(void *data, CUresult result, struct ckt_cursor *results)
+{
+	(void)data, (void)result, (void)results;
+}
+
+/*
+ * The worker makes the primary context of its first GPU before the first command
+ * (server/worker/session/start.c), so the result is known, and nobody waits for it.
+ */
+static CUresult retain(const struct ckt_context *primary, CUdevice device)
+{
+	const struct ckt_primary_ctx_retain_args args = {
+		.device = ckt_call_device((unsigned)device), .flags = primary->flags};
+	struct ckt_call call;
+	CUresult result = ckt_call_begin(&call, CKT_PROC_PRIMARY_CTX_RETAIN,
+		ckt_primary_ctx_retain_args_size(&args), CKT_CALL_F_ANYWAY | CKT_CALL_F_NUMBERED);
+	if (result)
+		return result;
+	ckt_primary_ctx_retain_args_put(call.p, &args);
+	if (args.device || primary->destroyed)
+		return ckt_call_wait(&call, NULL);
+	ckt_call_async(&call, retained, NULL);
+	return CUDA_SUCCESS;
+}
+
 CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	CUresult result;
@@ -165,9 +191,7 @@ CKT_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device
 	CKT_ROUTE_DEVICE(device);
 	pthread_mutex_lock(&primary_lock);
 	if (primary->retained == 0 || primary->destroyed) {
-		result = CKT_WAITED(primary_ctx_retain, PRIMARY_CTX_RETAIN,
-			CKT_CALL_F_NUMBERED | CKT_CALL_F_ANYWAY, NULL,
-			.device = ckt_call_device((unsigned)device), .flags = primary->flags);
+		result = retain(primary, device);
 		if (!result)
 			primary->destroyed = false;
 	}
