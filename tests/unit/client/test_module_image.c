@@ -191,6 +191,8 @@ static void test_bad_elf(void)
 
 /* ---- Sending */
 
+static unsigned questions = 1; /* that the next image needs */
+
 static void blob(size_t size, bool have, CUresult answer, CUresult queued, CUresult expected,
 	unsigned pieces)
 {
@@ -204,10 +206,10 @@ static void blob(size_t size, bool have, CUresult answer, CUresult queued, CUres
 	sent.size = size;
 	sent.bytes = calloc(1, size + 1);
 	CU_ASSERT_EQUAL(ckt_client_blob_send(data, size, hash), expected);
-	CU_ASSERT_EQUAL(sent.questions, 1);
+	CU_ASSERT_EQUAL(sent.questions, questions);
 	CU_ASSERT_EQUAL(sent.pieces, pieces);
 	CU_ASSERT_EQUAL(sent.wrong, 0);
-	CU_ASSERT_EQUAL(sent.released, answer == CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(sent.released, questions && answer == CUDA_SUCCESS);
 	if (pieces && !expected)
 		CU_ASSERT_EQUAL(memcmp(sent.bytes, data, size), 0);
 	free(sent.bytes);
@@ -216,15 +218,25 @@ static void blob(size_t size, bool have, CUresult answer, CUresult queued, CUres
 
 static void test_send(void)
 {
-	blob(10, true, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 0);
-	blob(10, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
+	enum { SMALL = 64 << 10, LARGE = SMALL + 1 };
+	blob(LARGE, true, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 0);
+	blob(LARGE, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
 	blob(CKT_DATA_MAX, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
 	blob((size_t)CKT_DATA_MAX * 4 + 1, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 5);
 	/* Nothing follows an error. */
-	blob(10, false, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_SUCCESS, CUDA_ERROR_DEVICE_UNAVAILABLE,
-		0);
+	blob(LARGE, false, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_SUCCESS,
+		CUDA_ERROR_DEVICE_UNAVAILABLE, 0);
 	blob((size_t)CKT_DATA_MAX * 4 + 1, false, CUDA_SUCCESS, CUDA_ERROR_DEVICE_UNAVAILABLE,
 		CUDA_ERROR_DEVICE_UNAVAILABLE, 3);
+	/* A small one goes without a question the first time, and as often as 64 others came between. */
+	questions = 0;
+	for (size_t size = 1; size <= 65; size++)
+		blob(size, true, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
+	blob(1, true, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
+	blob(SMALL, true, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
+	questions = 1;
+	blob(SMALL, true, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 0);
+	blob(65, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
 }
 
 int main(void)
