@@ -7,7 +7,7 @@
  * (CKT_WORKER_GROUP).  Every packet is one struct ckt_group_message:
  *
  *	worker -> server	CKT_GROUP_CLAIM	others of the group find this worker under that name, too
- *				CKT_GROUP_DROP	no longer
+ *				CKT_GROUP_DROP	that claim ends
  *				CKT_GROUP_ASK	with one end of a socket pair that the worker made: for
  *						member number `nth` of its group that has the name
  *	server -> worker	CKT_GROUP_OFFER	with that end, for the member: a question comes over it

@@ -124,7 +124,7 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 	send(connection, &nobody, sizeof nobody, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* False: the worker does not speak our language, or has ended. */
+/* False: the message is malformed, or the worker has ended. */
 static bool take_packet(struct ckt_session *session, bool *ret_more)
 {
 	struct ckt_group_member *member = &session->group;

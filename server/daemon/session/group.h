@@ -31,7 +31,7 @@ struct ckt_group_member {
 
 /* Makes the session's channel and gives its worker the other end.  0 or -errno. */
 int ckt_group_open(struct ckt_session *session);
-/* Again: nothing. */
+/* Does nothing if the channel is closed already. */
 void ckt_group_close(struct ckt_session *session);
 /* Whether they may share memory, events and communicators. */
 bool ckt_group_is_same(const struct ckt_session *a, const struct ckt_session *b);
