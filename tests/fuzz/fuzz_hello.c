@@ -86,6 +86,18 @@ static void try_read(int fd)
 		close(passed);
 }
 
+/* The answer to a program's hello, which may bring a memory file. */
+static void try_answer(int fd)
+{
+	ckt_hello_res res = {0};
+	int memory_fd = -1;
+	int result = ckt_hello_answer_read(fd, 1, deadline_ms, &res, &memory_fd);
+	fuzz_insist(!result || memory_fd < 0, "a descriptor without an answer");
+	if (memory_fd >= 0)
+		close(memory_fd);
+	xdr_free((xdrproc_t)xdr_ckt_hello_res, (char *)&res);
+}
+
 /* Nothing more can be written until the peer reads. */
 static void fill(int fd, bool full)
 {
@@ -150,7 +162,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 									   : NULL,
 					      deadline_ms, message, sizeof message);
 	fuzz_insist(result <= 0, "a hello gives 0 or an error");
-	if (flags & WITH_CALL) {
+	if (extra & 0x10 && flags & IS_RAW) {
+		try_answer(fds[0]);
+	} else if (flags & WITH_CALL) {
 		calls++;
 		try_call(fds[0], flags & WITH_LONG_PROGRAM);
 	} else {
@@ -225,6 +239,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 		if (fuzz_random(&seed) % 16 == 0)
 			made = LLVMFuzzerMutate(record, made, sizeof record);
 		at += put_record(out + at, record, made);
+	}
+	if (fuzz_random(&seed) % 8 == 0 && at + CKT_LANE_HEAD_SIZE <= sizeof out) {
+		bool bytes = fuzz_random(&seed) % 2;
+		const struct ckt_lane_head head = {.kind = bytes ? CKT_LANE_DATA : CKT_LANE_ARRIVED,
+			.size = bytes ? 1 + fuzz_random(&seed) % CKT_DATA_MAX : 0,
+			.piece = fuzz_random(&seed)};
+		ckt_lane_head_put(out + at, &head);
+		at += CKT_LANE_HEAD_SIZE;
 	}
 	memcpy(data, out, at);
 	return at;

@@ -16,6 +16,7 @@
 #include <zstd.h>
 
 #include "server/worker/module/module_binary.h"
+#include "server/worker/module/elf_check.h"
 #include "server/worker/module/module_check.h"
 #include "softgpu/context/log.h"
 #include "softgpu/module/archive.h"
@@ -80,6 +81,21 @@ static void read_archive(const uint8_t *image, size_t size)
 	ckt_soft_texts_fini(&texts);
 }
 
+static int count_symbol(void *opaque, const struct ckt_elf_symbol *symbol)
+{
+	*(size_t *)opaque += strlen(symbol->name);
+	return symbol->type > STT_HIOS;
+}
+
+/* As saving a module does, whose variables have no other names. */
+static void read_symbols(const uint8_t *image, size_t size)
+{
+	unsigned tables = 0;
+	size_t bytes = 0;
+	if (!ckt_elf_check(image, size))
+		ckt_elf_each_symbol(image, size, count_symbol, &bytes, &tables);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -110,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (magic != CKT_BINARY_WRAPPER_MAGIC)
 		read_texts(image, size);
 	read_archive(image, size);
+	read_symbols(image, size);
 	fuzz_fail_allocation(0);
 	free(image);
 	return 0;
