@@ -314,22 +314,13 @@ int ckt_worker_reply_on_lane(struct ckt_wcall *call, CUresult begun, uint64_t st
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	pending->fences = (context ? context : worker->current)->ctx.fences;
-	pending->own_events = true;
 	pending->piece = piece;
 	pending->size = size;
 	pending->lane_piece = lane_piece;
 	pending->background = background;
-	CUresult result = ckt_fences_event_take(pending->fences, &pending->one);
-	if (!result) {
-		pending->count = 1;
-		result = ckt_driver.cuEventRecord(pending->one, stream);
-		if (!result) {
-			ckt_pending_add(worker, pending);
-			return CKT_WCALL_LATER;
-		}
-		ckt_fences_event_give(pending->fences, pending->one);
-	}
-	free(pending);
+	CUresult result = ckt_pending_add_behind(worker, pending, stream);
+	if (!result)
+		return CKT_WCALL_LATER;
 	ckt_driver.cuStreamSynchronize(stream);
 	ckt_staging_give(&worker->staging, piece);
 	return result;

@@ -25,20 +25,11 @@ static CUresult keep_until_done(
 	CUresult result = pending ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	if (pending) {
 		pending->fences = worker->current->ctx.fences;
-		pending->own_events = true;
 		pending->piece = staged;
-		result = ckt_fences_event_take(pending->fences, &pending->one);
+		result = ckt_pending_add_behind(worker, pending, stream);
 	}
-	if (!result) {
-		pending->count = 1;
-		result = ckt_driver.cuEventRecord(pending->one, stream);
-		if (!result) {
-			ckt_pending_add(worker, pending);
-			return CUDA_SUCCESS;
-		}
-		ckt_fences_event_give(pending->fences, pending->one);
-	}
-	free(pending);
+	if (!result)
+		return CUDA_SUCCESS;
 	ckt_driver.cuStreamSynchronize(stream);
 	ckt_staging_give(&worker->staging, staged);
 	return result;

@@ -140,19 +140,8 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 	if (!pending)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->fences = fences_of(worker, args.stream);
-	pending->own_events = true;
-	result = ckt_fences_event_take(pending->fences, &pending->one);
-	if (!result) {
-		pending->count = 1;
-		result = ckt_driver.cuEventRecord(pending->one, stream);
-		if (!result) {
-			ckt_pending_add(worker, pending);
-			return CKT_WCALL_LATER;
-		}
-		ckt_fences_event_give(pending->fences, pending->one);
-	}
-	free(pending);
-	return result;
+	result = ckt_pending_add_behind(worker, pending, stream);
+	return result ? (int)result : CKT_WCALL_LATER;
 }
 
 int ckt_worker_stream_query(struct ckt_wcall *call)

@@ -230,6 +230,24 @@ void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending)
 	pthread_mutex_unlock(&list->lock);
 }
 
+CUresult ckt_pending_add_behind(
+	struct ckt_worker *worker, struct ckt_pending *pending, CUstream stream)
+{
+	pending->own_events = true;
+	CUresult result = ckt_fences_event_take(pending->fences, &pending->one);
+	if (!result) {
+		pending->count = 1;
+		result = ckt_driver.cuEventRecord(pending->one, stream);
+		if (!result) {
+			ckt_pending_add(worker, pending);
+			return CUDA_SUCCESS;
+		}
+		ckt_fences_event_give(pending->fences, pending->one);
+	}
+	free(pending);
+	return result;
+}
+
 /* True where an earlier item of the chain is still in the list. */
 static bool has_earlier(const struct ckt_pending *pending)
 {

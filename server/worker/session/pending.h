@@ -73,6 +73,12 @@ struct ckt_pending *ckt_pending_new(
 	struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain);
 void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
 /*
+ * Adds an item that is done when the stream's present work is, by an event of pending->fences.  After
+ * an error the item is freed, and its call and its piece are the caller's again.
+ */
+CUresult ckt_pending_add_behind(
+	struct ckt_worker *worker, struct ckt_pending *pending, CUstream stream);
+/*
  * The executor's: completes items that are done, and passes those that have been hot long enough to
  * the waiters. True while something is hot.
  */
