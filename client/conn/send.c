@@ -2,13 +2,14 @@
 /*
  * Sending: threads write the ring's encoded bytes to the connection in the order of encoding.
  *
- * A waiting thread sends before it waits.  Over shared memory every thread sends at once.  The flusher sends commands that no thread waits for.
- * The flusher is a thread that sleeps on a futex while there is nothing to do.  After each write it
- * polls for a short time, so that a row of launches needs no wake-up.  One write of the flusher
- * sends everything that was encoded during the write before.  While the program is idle, the
- * flusher sometimes reads what arrived.  Otherwise the client would notice a moved or stopped
- * session only at the program's next call, which may be too late.  It looks less often while
- * nothing happens: the watcher (watch.c) tells it of the connection's end.
+ * A waiting thread sends before it waits.  Over shared memory every thread sends at once.  The
+ * flusher sends commands that no thread waits for.  The flusher is a thread that sleeps on a futex
+ * while there is nothing to do.  After each write it polls for a short time, so that a row of
+ * launches needs no wake-up.  One write of the flusher sends everything that was encoded during the
+ * write before.  While the program is idle, the flusher sometimes reads what arrived.  Otherwise
+ * the client would notice a moved or stopped session only at the program's next call, which may be
+ * too late.  It looks less often while nothing happens: the watcher (watch.c) tells it of the
+ * connection's end.
  */
 #include <errno.h>
 #include <linux/futex.h>
