@@ -146,15 +146,21 @@ static CUresult record(struct ckt_event *event, uint64_t stream, unsigned flags)
 	struct ckt_event_record_args args = {
 		.event = event->object.id, .stream = stream, .flags = flags};
 	struct ckt_call call;
-	atomic_fetch_add(&event->records, 1);
+	bool idle = false;
+	uint64_t records = atomic_fetch_add(&event->records, 1) + 1;
 	CUresult result = ckt_call_begin(&call, CKT_PROC_EVENT_RECORD,
 		ckt_event_record_args_size(&args), CKT_CALL_F_BATCHED);
 	if (!result) {
 		ckt_event_record_args_put(call.p, &args);
 		result = ckt_call_queue(&call);
 		note(event, call.seq, stream);
+		/* Only the worker knows when the GPU took the time of an event with one. */
+		idle = !result && event->flags & CU_EVENT_DISABLE_TIMING &&
+			ckt_client_stream_stays_idle(stream, call.seq);
 	}
-	atomic_fetch_add(&event->records, 1);
+	/* Another thread's recording may be the later one. */
+	if (atomic_fetch_add(&event->records, 1) == records && idle)
+		atomic_store(&event->finished, records + 2);
 	return result;
 }
 

@@ -3,8 +3,9 @@
  * Work that the client knows to be finished, so that waits and queries need no round trip:
  *
  *	a stream, a context	nothing was issued since a wait that covered it
- *	an event		seen finished, or recorded before a wait that covered its stream, and
- *				not recorded since
+ *	an event		seen finished, or recorded before a wait that covered its stream, or
+ *				recorded without time in a stream that had no work; and not
+ *				recorded since
  *
  * A mark M of a stream or a context says that all its calls with numbers below M are done.  A wait
  * sets the mark to the number of calls issued (ckt_call_issued) before the wait began.  A copy to

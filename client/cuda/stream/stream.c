@@ -290,6 +290,22 @@ void ckt_client_stream_done(uint64_t id, uint64_t now)
 		ckt_known_set(mark, now);
 }
 
+bool ckt_client_stream_stays_idle(uint64_t id, uint64_t number)
+{
+	struct ckt_context *context;
+	_Atomic uint64_t *mark = mark_of(id, &context);
+	if (!mark)
+		return false;
+	bool all = ckt_known_is(&context->idle, number);
+	/* Work of the legacy default stream holds up the streams that are not beside it. */
+	bool own = ckt_known_is(mark, number) && ckt_stream_flags(id) & CU_STREAM_NON_BLOCKING;
+	if (all)
+		ckt_known_set(&context->idle, number + 1);
+	if (own)
+		ckt_known_set(mark, number + 1);
+	return all || own;
+}
+
 bool ckt_client_stream_knows(uint64_t id, uint64_t context_id, uint64_t number)
 {
 	struct ckt_context *context = ckt_cudacommon_object_find(context_id, CKT_KIND_CONTEXT);

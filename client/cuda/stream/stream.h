@@ -25,6 +25,11 @@ void ckt_client_stream_done(uint64_t stream, uint64_t mark);
  */
 bool ckt_client_stream_knows(uint64_t stream, uint64_t context, uint64_t number);
 /*
+ * Whether the stream had no work when the call with this number was issued, which gives it none (an
+ * event's recording).  Then it still has none.
+ */
+bool ckt_client_stream_stays_idle(uint64_t stream, uint64_t number);
+/*
  * Finds or makes the context's stream for this library's own copies, which waits for no other
  * stream.
  */

@@ -129,6 +129,48 @@ static void test_covered(void)
 	IS(cuMemFree(memory), CUDA_SUCCESS);
 }
 
+/* In a stream without work an event without time is finished as soon as it is recorded. */
+static void test_idle(void)
+{
+	CUevent event, timed;
+	CUstream beside, blocking;
+	CUdeviceptr memory = memory_of(4096, 0);
+	IS(cuStreamCreate(&beside, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+	IS(cuStreamCreate(&blocking, 0), CUDA_SUCCESS);
+	IS(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	IS(cuEventCreate(&timed, 0), CUDA_SUCCESS);
+	IS(cuMemsetD32Async(memory, 1, 1024, beside), CUDA_SUCCESS);
+	IS(cuStreamSynchronize(beside), CUDA_SUCCESS);
+	for (int i = 0; i < 3; i++) {
+		IS(cuEventRecord(event, beside), CUDA_SUCCESS);
+		ASKS(cuEventSynchronize(event), "event_synchronize", 0);
+		ASKS(cuStreamSynchronize(beside), "stream_synchronize", 0);
+	}
+	IS(cuMemsetD32Async(memory, 2, 1024, beside), CUDA_SUCCESS);
+	IS(cuEventRecord(event, beside), CUDA_SUCCESS);
+	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
+	/* The GPU's time of an event is there when the event is. */
+	IS(cuStreamSynchronize(beside), CUDA_SUCCESS);
+	IS(cuEventRecord(timed, beside), CUDA_SUCCESS);
+	ASKS(cuEventSynchronize(timed), "event_synchronize", 1);
+	/* A recording in this stream waits for the default stream, which has work. */
+	IS(cuMemsetD32Async(memory, 3, 1024, NULL), CUDA_SUCCESS);
+	IS(cuStreamSynchronize(blocking), CUDA_SUCCESS);
+	IS(cuEventRecord(event, blocking), CUDA_SUCCESS);
+	ASKS(cuEventSynchronize(event), "event_synchronize", 1);
+	IS(cuCtxSynchronize(), CUDA_SUCCESS);
+	for (int i = 0; i < 3; i++) {
+		IS(cuEventRecord(event, i % 2 ? blocking : NULL), CUDA_SUCCESS);
+		ASKS(cuEventQuery(event), "event_query", 0);
+		ASKS(cuCtxSynchronize(), "ctx_synchronize", 0);
+	}
+	IS(cuEventDestroy(event), CUDA_SUCCESS);
+	IS(cuEventDestroy(timed), CUDA_SUCCESS);
+	IS(cuStreamDestroy(beside), CUDA_SUCCESS);
+	IS(cuStreamDestroy(blocking), CUDA_SUCCESS);
+	IS(cuMemFree(memory), CUDA_SUCCESS);
+}
+
 /* An event that a launch records by its attributes is asked about each time. */
 static void test_launched(void)
 {
@@ -197,4 +239,4 @@ static void test_graph(void)
 
 /* graph is last: what it begins lasts as long as the process. */
 UNIT_SUITE(event, {"events", test_events}, {"known", test_known}, {"covered", test_covered},
-	{"launched", test_launched}, {"graph", test_graph})
+	{"idle", test_idle}, {"launched", test_launched}, {"graph", test_graph})
