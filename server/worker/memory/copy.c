@@ -75,9 +75,14 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 		pending->device = (unsigned)(device - worker->devices);
 		pending->address = address;
 		CUevent *events = NULL;
-		result = ckt_fences_collect(pending->fences, &events, &pending->count);
+		CUstream only = NULL;
+		result = ckt_fences_collect(pending->fences, &events, &pending->count, &only);
 		if (events)
 			pending->events = events;
+		if (only) {
+			ckt_pending_add_behind(worker, pending, only);
+			return CKT_WCALL_LATER;
+		}
 		if (pending->count) {
 			ckt_pending_add(worker, pending);
 			return CKT_WCALL_LATER;
@@ -318,12 +323,8 @@ int ckt_worker_reply_on_lane(struct ckt_wcall *call, CUresult begun, uint64_t st
 	pending->size = size;
 	pending->lane_piece = lane_piece;
 	pending->background = background;
-	CUresult result = ckt_pending_add_behind(worker, pending, stream);
-	if (!result)
-		return CKT_WCALL_LATER;
-	ckt_driver.cuStreamSynchronize(stream);
-	ckt_staging_give(&worker->staging, piece);
-	return result;
+	ckt_pending_add_behind(worker, pending, stream);
+	return CKT_WCALL_LATER;
 }
 
 int ckt_worker_reply_when_done(struct ckt_wcall *call, CUresult begun, uint64_t stream_id,

@@ -22,17 +22,15 @@ static CUresult keep_until_done(
 	/* A chain of its own: pieces become free in any order. */
 	struct ckt_pending *pending =
 		ckt_pending_new(NULL, CKT_PENDING_STAGE, (uint64_t)(uintptr_t)staged);
-	CUresult result = pending ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	if (pending) {
-		pending->fences = worker->current->ctx.fences;
-		pending->piece = staged;
-		result = ckt_pending_add_behind(worker, pending, stream);
+	if (!pending) {
+		ckt_driver.cuStreamSynchronize(stream);
+		ckt_staging_give(&worker->staging, staged);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (!result)
-		return CUDA_SUCCESS;
-	ckt_driver.cuStreamSynchronize(stream);
-	ckt_staging_give(&worker->staging, staged);
-	return result;
+	pending->fences = worker->current->ctx.fences;
+	pending->piece = staged;
+	ckt_pending_add_behind(worker, pending, stream);
+	return CUDA_SUCCESS;
 }
 
 /* CUDA_ERROR_NOT_READY: the piece is not here, and the client sends it in another way. */

@@ -395,9 +395,14 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 	pending->fences = fences;
 	pending->own_events = true;
 	CUevent *events = NULL;
-	CUresult result = ckt_fences_collect(fences, &events, &pending->count);
+	CUstream only = NULL;
+	CUresult result = ckt_fences_collect(fences, &events, &pending->count, &only);
 	if (events)
 		pending->events = events;
+	if (only) {
+		ckt_pending_add_behind(worker, pending, only);
+		return CKT_WCALL_LATER;
+	}
 	if (pending->count) {
 		ckt_pending_add(worker, pending);
 		return CKT_WCALL_LATER;

@@ -117,6 +117,7 @@ struct collection {
 	struct ckt_fences *fences;
 	CUevent **events;
 	unsigned *count;
+	CUstream *only; /* the first stream that works, while it is the only one */
 	CUresult result;
 };
 
@@ -126,6 +127,16 @@ static bool collect_stream(struct collection *c, CUstream stream)
 	CUresult result = ckt_driver.cuStreamQuery(stream);
 	if (result == CUDA_ERROR_NOT_READY) {
 		CUevent event;
+		if (c->only && !*c->only && !*c->count) {
+			*c->only = stream;
+			return true;
+		}
+		if (c->only && *c->only) {
+			CUstream first = *c->only;
+			*c->only = NULL;
+			c->only = NULL;
+			collect_stream(c, first);
+		}
 		result = ckt_fences_event_take(c->fences, &event);
 		if (!result) {
 			result = ckt_driver.cuEventRecord(event, stream);
@@ -148,9 +159,11 @@ static bool collect_stream(struct collection *c, CUstream stream)
 	return false;
 }
 
-CUresult ckt_fences_collect(struct ckt_fences *fences, CUevent **events, unsigned *count)
+CUresult ckt_fences_collect(
+	struct ckt_fences *fences, CUevent **events, unsigned *count, CUstream *ret_only)
 {
-	struct collection c = {.fences = fences, .events = events, .count = count};
+	struct collection c = {
+		.fences = fences, .events = events, .count = count, .only = ret_only};
 	for (size_t i = 0; i < fences->dirty_count;) {
 		if (collect_stream(&c, fences->dirty[i]->real)) {
 			i++;

@@ -54,5 +54,9 @@ bool ckt_fences_busy(struct ckt_fences *fences, uint64_t *ret_stream);
  * Appends an event behind the work of every stream that is not done (malloc'd array, grown).
  * Streams found done are no longer dirty.  Where there is no memory for an event it is waited for.
  * Returns the first device error met; CUDA_SUCCESS otherwise.
+ *
+ * ret_only (NULL: not asked): where one stream alone is not done, that stream instead of an event; else
+ * untouched.
  */
-CUresult ckt_fences_collect(struct ckt_fences *fences, CUevent **events, unsigned *count);
+CUresult ckt_fences_collect(
+	struct ckt_fences *fences, CUevent **events, unsigned *count, CUstream *ret_only);

@@ -140,8 +140,8 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 	if (!pending)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->fences = fences_of(worker, args.stream);
-	result = ckt_pending_add_behind(worker, pending, stream);
-	return result ? (int)result : CKT_WCALL_LATER;
+	ckt_pending_add_behind(worker, pending, stream);
+	return CKT_WCALL_LATER;
 }
 
 int ckt_worker_stream_query(struct ckt_wcall *call)

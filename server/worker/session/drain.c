@@ -39,7 +39,7 @@ static int drain_context(struct ckt_worker *worker, struct ckt_object *context, 
 	for (;;) {
 		CUevent *events = NULL;
 		unsigned count = 0, ready = 0;
-		ckt_fences_collect(fences, &events, &count);
+		ckt_fences_collect(fences, &events, &count, NULL);
 		while (ready < count && ckt_net_now_ms() < deadline_ms) {
 			if (ckt_driver.cuEventQuery(events[ready]) != CUDA_ERROR_NOT_READY)
 				ready++;

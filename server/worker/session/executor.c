@@ -291,6 +291,7 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 {
 	const struct ckt_call_header *header = &call->header;
 	int result = CUDA_SUCCESS;
+	ckt_pending_fence(worker);
 	if (header->context && (!worker->current || worker->current->id != header->context))
 		result = ckt_worker_use_context(worker, header->context);
 	struct ckt_cursor args = call->args;

@@ -35,8 +35,16 @@ static void pending_free(struct ckt_pending *pending)
 	free(pending);
 }
 
+/*
+ * A stream is asked for by ckt_pending_poll alone: other threads have other current contexts.  Such an
+ * item is the latest command's, and who answers an earlier call need not deliver it first.
+ */
 static CUresult query(const struct ckt_pending *pending)
 {
+	if (pending->behind)
+		return CUDA_ERROR_NOT_READY;
+	if (pending->failed)
+		return pending->failed;
 	for (unsigned i = 0; i < pending->count; i++) {
 		CUresult result = ckt_driver.cuEventQuery(pending->events[i]);
 		if (result)
@@ -51,6 +59,10 @@ static CUresult query(const struct ckt_pending *pending)
  */
 static CUresult settle(const struct ckt_pending *pending, CUresult result)
 {
+	if (pending->behind)
+		return result ? result : ckt_driver.cuStreamSynchronize(pending->behind);
+	if (!result)
+		result = pending->failed;
 	for (unsigned i = 0; i < pending->count && !result; i++)
 		result = ckt_driver.cuEventSynchronize(pending->events[i]);
 	return result;
@@ -67,6 +79,8 @@ static void unlink_item(struct ckt_pendings *list, struct ckt_pending *pending)
 		list->data_count--;
 	if (!pending->cold)
 		list->hot_count--;
+	if (pending->behind)
+		list->behind_count--;
 	pending->done = true;
 }
 
@@ -227,25 +241,47 @@ void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending)
 	list->hot_count++;
 	if (pending->kind == CKT_PENDING_DATA)
 		list->data_count++;
+	if (pending->behind)
+		list->behind_count++;
 	pthread_mutex_unlock(&list->lock);
 }
 
-CUresult ckt_pending_add_behind(
+void ckt_pending_add_behind(
 	struct ckt_worker *worker, struct ckt_pending *pending, CUstream stream)
 {
-	pending->own_events = true;
-	CUresult result = ckt_fences_event_take(pending->fences, &pending->one);
-	if (!result) {
-		pending->count = 1;
-		result = ckt_driver.cuEventRecord(pending->one, stream);
-		if (!result) {
-			ckt_pending_add(worker, pending);
-			return CUDA_SUCCESS;
-		}
+	/* NULL says that there are events: the name that the driver also knows it by. */
+	pending->behind = stream ? stream : CU_STREAM_LEGACY;
+	ckt_pending_add(worker, pending);
+}
+
+static void record_event(struct ckt_pendings *list, struct ckt_pending *pending)
+{
+	CUstream stream = pending->behind;
+	pending->behind = NULL;
+	list->behind_count--;
+	pending->failed = ckt_fences_event_take(pending->fences, &pending->one);
+	if (pending->failed)
+		return;
+	pending->failed = ckt_driver.cuEventRecord(pending->one, stream);
+	pending->own_events = !pending->failed;
+	pending->count = !pending->failed;
+	if (pending->failed) {
+		/* The item's memory is given back soon. */
+		ckt_driver.cuStreamSynchronize(stream);
 		ckt_fences_event_give(pending->fences, pending->one);
 	}
-	free(pending);
-	return result;
+}
+
+void ckt_pending_fence(struct ckt_worker *worker)
+{
+	struct ckt_pendings *list = &worker->pending;
+	if (__builtin_expect(!atomic_load_explicit(&list->behind_count, memory_order_relaxed), 1))
+		return;
+	pthread_mutex_lock(&list->lock);
+	for (struct ckt_pending *p = list->last; p && list->behind_count; p = p->previous)
+		if (p->behind)
+			record_event(list, p);
+	pthread_mutex_unlock(&list->lock);
 }
 
 /* True where an earlier item of the chain is still in the list. */
@@ -284,7 +320,7 @@ bool ckt_pending_poll(struct ckt_worker *worker)
 		next = p->next;
 		if (p->cold || has_earlier(p))
 			continue;
-		CUresult result = query(p);
+		CUresult result = p->behind ? ckt_driver.cuStreamQuery(p->behind) : query(p);
 		if (result != CUDA_ERROR_NOT_READY) {
 			complete(worker, p, settle(p, result));
 			release(list, p);
@@ -295,6 +331,8 @@ bool ckt_pending_poll(struct ckt_worker *worker)
 	bool cooled = false;
 	for (struct ckt_pending *p = list->first; p; p = p->next)
 		if (!p->cold && now >= p->hot_until_ns) {
+			if (p->behind)
+				record_event(list, p);
 			p->cold = cooled = true;
 			list->hot_count--;
 		}

@@ -8,6 +8,9 @@
  * An item is hot for CKT_SPIN_WAIT_NS if the worker has processors for that, only a few items are
  * hot and the program does not sleep in its waits (CKT_CALL_SLEEPS); else for CKT_SPIN_NS.
  *
+ * An item of a stream's present work needs no event while the stream gets no further work: a hot one
+ * asks for the stream.  Before the next command, and when it cools, it gets an event (ckt_pending_fence).
+ *
  * One list in the order of issue.  Items of one chain (a stream, an event, ...) finish in that
  * order, so one waiter serves a chain at a time.  Before a wait is answered every copy to the host
  * that is done is delivered, so that the client has the data first.
@@ -37,7 +40,9 @@ struct ckt_pending {
 	uint64_t order;       /* of the list */
 	CUevent one, *events; /* events is &one, or malloc'd */
 	unsigned count;
-	bool own_events; /* taken from fences, returned to them */
+	bool own_events;  /* taken from fences, returned to them */
+	CUstream behind;  /* instead of events: done when this stream is; the executor's to ask */
+	CUresult failed;  /* no event could be recorded */
 	struct ckt_staging_piece *piece;
 	size_t size;
 	uint64_t lane_piece; /* CKT_PENDING_DATA: the number under which lanes carry it; 0: none */
@@ -59,7 +64,7 @@ struct ckt_pendings {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct ckt_pending *first, *last;
-	_Atomic unsigned count, data_count, hot_count;
+	_Atomic unsigned count, data_count, hot_count, behind_count;
 	uint64_t added; /* so far; the executor's */
 	/* idle: will look at the list, those that have not begun included */
 	unsigned waiters, idle;
@@ -72,12 +77,14 @@ int ckt_pendings_init(struct ckt_worker *worker);
 struct ckt_pending *ckt_pending_new(
 	struct ckt_wcall *call, enum ckt_pending_kind kind, uint64_t chain);
 void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
-/*
- * Adds an item that is done when the stream's present work is, by an event of pending->fences.  After
- * an error the item is freed, and its call and its piece are the caller's again.
- */
-CUresult ckt_pending_add_behind(
+/* Adds an item that is done when the stream's present work is.  The executor's. */
+void ckt_pending_add_behind(
 	struct ckt_worker *worker, struct ckt_pending *pending, CUstream stream);
+/*
+ * The executor's, before a command that may give streams work: items of ckt_pending_add_behind get
+ * events of their fences.
+ */
+void ckt_pending_fence(struct ckt_worker *worker);
 /*
  * The executor's: completes items that are done, and passes those that have been hot long enough to
  * the waiters. True while something is hot.

@@ -9,7 +9,7 @@ static unsigned collect(struct ckt_fences *fences, bool wait)
 {
 	CUevent *events = NULL;
 	unsigned count = 0;
-	IS(ckt_fences_collect(fences, &events, &count), CUDA_SUCCESS);
+	IS(ckt_fences_collect(fences, &events, &count, NULL), CUDA_SUCCESS);
 	for (unsigned i = 0; i < count; i++) {
 		if (wait)
 			IS(ckt_driver.cuEventSynchronize(events[i]), CUDA_SUCCESS);
@@ -74,6 +74,16 @@ static void test_collect(void)
 	IS(fences->dirty_count, 1);
 	IS(collect(fences, false), 2);
 	IS(collect(fences, false), 2); /* asked twice, each with events of its own */
+	/* Several do not stand in for one. */
+	CUevent *events = NULL;
+	unsigned count = 0;
+	CUstream only = NULL;
+	IS(ckt_fences_collect(fences, &events, &count, &only), CUDA_SUCCESS);
+	IS(count, 2);
+	NO(only);
+	while (count)
+		ckt_fences_event_give(fences, events[--count]);
+	free(events);
 	inside_stop();
 	inside_stop();
 	while (collect(fences, true))
@@ -92,4 +102,34 @@ static void test_collect(void)
 	ckt_fences_destroy(fences, true);
 }
 
-UNIT_SUITE(fence, {"events", test_events}, {"collect", test_collect})
+/* One stream that works needs no event. */
+static void test_only(void)
+{
+	struct ckt_fences *fences = ckt_fences_create(ckt_worker.first_context, 0);
+	struct ckt_object streams[2] = {0};
+	CUevent *events = NULL;
+	unsigned count = 0;
+	CUstream only = NULL;
+	for (int i = 0; i < 2; i++) {
+		CUstream real;
+		MUST(ckt_driver.cuStreamCreate(&real, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+		streams[i].real = real;
+		ckt_fences_mark(fences, &streams[i]);
+	}
+	inside_spin(streams[1].real);
+	IS(ckt_fences_collect(fences, &events, &count, &only), CUDA_SUCCESS);
+	IS(count, 0);
+	NO(events);
+	YES(only == streams[1].real);
+	YES(streams[1].stream.dirty);
+	inside_stop();
+	IS(ckt_driver.cuStreamSynchronize(streams[1].real), CUDA_SUCCESS);
+	only = NULL;
+	IS(ckt_fences_collect(fences, &events, &count, &only), CUDA_SUCCESS);
+	NO(only || count);
+	for (int i = 0; i < 2; i++)
+		ckt_driver.cuStreamDestroy_v2(streams[i].real);
+	ckt_fences_destroy(fences, true);
+}
+
+UNIT_SUITE(fence, {"events", test_events}, {"collect", test_collect}, {"only", test_only})

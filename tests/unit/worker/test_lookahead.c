@@ -177,6 +177,8 @@ static unsigned tell(uint64_t stream, uint32_t *ret_xids)
 	uint8_t sent[1024];
 	unsigned count = 0;
 	uint64_t instance = 0;
+	/* As the executor before each command. */
+	ckt_pending_fence(&ckt_worker);
 	/* As nobody waits for it: for a reply the test would deliver what is done. */
 	IS(INSIDE(host_func, true, .stream = stream, .number = 9)->result, CUDA_SUCCESS);
 	for (int i = 0; i < 60000 && !ckt_hostcalls_waiting(&ckt_worker); i++)

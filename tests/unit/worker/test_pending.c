@@ -49,12 +49,46 @@ static CUresult CUDAAPI set_current(CUcontext context)
 	return CUDA_SUCCESS;
 }
 
+/* A stream is the event behind its work. */
+static unsigned stream_queries, records;
+
+static CUresult CUDAAPI query_stream(CUstream stream)
+{
+	stream_queries++;
+	return query((CUevent)stream);
+}
+
+static CUresult CUDAAPI synchronize_stream(CUstream stream)
+{
+	return synchronize((CUevent)stream);
+}
+
+static struct event recorded;
+static CUresult record_result;
+
+static CUresult CUDAAPI create_event(CUevent *ret_event, unsigned flags)
+{
+	*ret_event = (CUevent)&recorded;
+	return CUDA_SUCCESS;
+}
+
+static CUresult CUDAAPI record(CUevent event, CUstream stream)
+{
+	records++;
+	recorded.done = ((struct event *)stream)->done;
+	return record_result;
+}
+
 static int set_up(void)
 {
 	int pair[2];
 	ckt_driver.cuEventQuery = query;
 	ckt_driver.cuEventSynchronize = synchronize;
 	ckt_driver.cuCtxSetCurrent = set_current;
+	ckt_driver.cuStreamQuery = query_stream;
+	ckt_driver.cuStreamSynchronize = synchronize_stream;
+	ckt_driver.cuEventCreate = create_event;
+	ckt_driver.cuEventRecord = record;
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
 		return -1;
 	client = pair[1];
@@ -291,6 +325,70 @@ static void test_without_call(void)
 	worker->spin_ns = 0;
 }
 
+static void add_behind(uint32_t xid, enum ckt_pending_kind kind, struct event *stream)
+{
+	struct ckt_pending *pending = ckt_pending_new(call_new(xid), kind, 1);
+	pending->fences = &fences;
+	if (kind == CKT_PENDING_DATA) {
+		pending->size = 4;
+		pending->piece = ckt_staging_own(4);
+	}
+	ckt_pending_add_behind(worker, pending, (CUstream)stream);
+}
+
+/* While no other command comes, the stream itself is asked for. */
+static void test_behind(void)
+{
+	struct event stream = {0};
+	CUresult result = CUDA_ERROR_UNKNOWN;
+	worker->spin_ns = CKT_SPIN_LONG_NS;
+	records = 0;
+	add_behind(1, CKT_PENDING_WAIT, &stream);
+	CU_ASSERT_TRUE(ckt_pending_poll(worker));
+	CU_ASSERT_TRUE(stream_queries > 0);
+	finish(&stream);
+	CU_ASSERT_TRUE(next_reply(&result) == 1 && result == CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(records, 0);
+	CU_ASSERT_EQUAL(worker->pending.behind_count, 0);
+	/* More work comes: the item is done when what was there is. */
+	stream.done = false;
+	add_behind(2, CKT_PENDING_DATA, &stream);
+	CU_ASSERT_EQUAL(worker->pending.behind_count, 1);
+	ckt_pending_fence(worker);
+	CU_ASSERT_EQUAL(records, 1);
+	CU_ASSERT_EQUAL(worker->pending.behind_count, 0);
+	ckt_pending_fence(worker);
+	CU_ASSERT_EQUAL(records, 1);
+	CU_ASSERT_TRUE(ckt_pending_poll(worker));
+	finish(&recorded);
+	CU_ASSERT_EQUAL(next_reply(NULL), 2);
+	/* No event can be had. */
+	stream.done = true;
+	record_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	add_behind(3, CKT_PENDING_DATA, &stream);
+	ckt_pending_fence(worker);
+	CU_ASSERT_TRUE(next_reply(&result) == 3 && result == CUDA_ERROR_ILLEGAL_ADDRESS);
+	record_result = CUDA_SUCCESS;
+	worker->spin_ns = 0;
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+}
+
+/* An item that cools is the waiters', who know events alone. */
+static void test_behind_cools(void)
+{
+	struct event stream = {0};
+	records = 0;
+	add_behind(1, CKT_PENDING_WAIT, &stream);
+	CU_ASSERT_TRUE(silent());
+	CU_ASSERT_EQUAL(records, 1);
+	unsigned queries = stream_queries;
+	usleep(1000);
+	CU_ASSERT_EQUAL(stream_queries, queries);
+	finish(&recorded);
+	CU_ASSERT_EQUAL(next_reply(NULL), 1);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+}
+
 static void test_drain(void)
 {
 	struct event mine = {0}, other = {0};
@@ -317,6 +415,8 @@ int main(void)
 	CU_add_test(suite, "errors", test_errors);
 	CU_add_test(suite, "hot", test_hot);
 	CU_add_test(suite, "without a call", test_without_call);
+	CU_add_test(suite, "behind", test_behind);
+	CU_add_test(suite, "behind cools", test_behind_cools);
 	CU_add_test(suite, "drain", test_drain);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
