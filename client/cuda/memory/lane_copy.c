@@ -340,8 +340,10 @@ static bool lane_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret
 	return run(c, stream, background, set, ret_result);
 }
 
-bool ckt_large_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result)
+bool ckt_large_copy(
+	const struct ckt_copy2d *c, uint64_t stream, bool is_waited_for, CUresult *ret_result)
 {
 	return c->dst_device != c->src_device &&
-		(ckt_staged_copy(c, stream, ret_result) || lane_copy(c, stream, ret_result));
+		(ckt_staged_copy(c, stream, is_waited_for, ret_result) ||
+			lane_copy(c, stream, ret_result));
 }

@@ -22,9 +22,10 @@ struct ckt_copy2d;
 /*
  * Makes a copy between the device and the host, if it is large and a way for it is open: on one
  * host staged.h, else lanes.  False: another way must be found; the first such copy has the lanes
- * opened.  Precondition: all arguments are checked.
+ * opened.  is_waited_for: as in staged.h.  Precondition: all arguments are checked.
  */
-bool ckt_large_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result);
+bool ckt_large_copy(
+	const struct ckt_copy2d *c, uint64_t stream, bool is_waited_for, CUresult *ret_result);
 
 /* Copies in the background, asynchronous ones into pinned memory, that are not complete. */
 bool ckt_lane_copies_any(void);

@@ -24,7 +24,7 @@
 #include "cudacommon/capture.h"
 
 enum { WINDOW = 16 }; /* pieces of one copy that await their replies at once */
-#define BY_MESSAGE_MAX ((uint64_t)64 << 10)
+#define BY_MESSAGE_MAX ((uint64_t)16 << 10)
 
 /* A copy to the host that is not complete. */
 struct to_host {
@@ -362,17 +362,19 @@ static bool is_seen_at_once(const struct ckt_copy2d *c, uint64_t stream)
 }
 
 /*
- * Waits for a synchronous copy if the program could tell the difference.  Other copies may
+ * A synchronous copy is waited for if the program could tell the difference.  Other copies may
  * continue.
  */
+static bool is_waited_for(const struct ckt_copy2d *c, uint64_t stream)
+{
+	return !c->async &&
+		(ckt_registered_any() || is_seen_at_once(c, stream) || is_sync(c->dst) ||
+			(c->src_device && (is_sync(c->src) || is_mapped(c->src))));
+}
+
 static CUresult finish(CUresult result, const struct ckt_copy2d *c, uint64_t stream)
 {
-	if (result || c->async)
-		return result;
-	if (!ckt_registered_any() && !is_seen_at_once(c, stream) && !is_sync(c->dst) &&
-		!(c->src_device && (is_sync(c->src) || is_mapped(c->src))))
-		return result;
-	return ckt_client_stream_wait(stream);
+	return result || !is_waited_for(c, stream) ? result : ckt_client_stream_wait(stream);
 }
 
 /* ---- To the device */
@@ -572,7 +574,7 @@ CUresult ckt_client_copy_2d(const struct ckt_copy2d *asked)
 		return result;
 	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
 		return result;
-	if (ckt_large_copy(c, stream, &result))
+	if (ckt_large_copy(c, stream, !c->dst_device || is_waited_for(c, stream), &result))
 		return finish(result, c, stream);
 	if (c->dst_device)
 		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream),

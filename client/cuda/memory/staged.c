@@ -8,8 +8,14 @@
  *	to host		free --queue copy--> in flight --the stream reaches it; empty--> free
  *
  * Only one copy at a time uses the pieces; those of other threads use the connection meanwhile.
+ *
+ * A smaller copy that the program waits for uses one piece, if it is free and the pieces are made: its
+ * bytes are copied once instead of four times.
  */
 #include "client/cuda/memory/staged.h"
+
+#include <string.h>
+
 #include "base/fork.h"
 #include "client/conn/settings.h"
 #include "client/cuda/call.h"
@@ -19,11 +25,17 @@
 #include "client/cuda/memory/parallel_copy.h"
 #include "client/cuda/memory/range.h"
 #include "client/cuda/memory/shared.h"
+#include "client/cuda/stream/stream.h"
 #include "rpc/hostmem.h"
 
 enum { PIECES = 4, PIECE = 4 << 20 };
-/* For smaller copies, the round trips cost more than they save. */
-enum { LEAST = 512 << 10 };
+/*
+ * For smaller copies, the round trips cost more than they save: those that are waited for anyway have
+ * theirs.
+ */
+enum { LEAST = 512 << 10, LEAST_WAITED = 16 << 10 };
+/* Smaller copies before the pieces are made for them, which takes as long as hundreds of them. */
+enum { SMALL_BEFORE = 64 };
 
 struct piece {
 	uint64_t address;
@@ -118,6 +130,34 @@ static CUresult to_host(uint8_t *dst, uint64_t src, uint64_t size, uint64_t stre
 	return result;
 }
 
+static bool is_small(const struct ckt_copy2d *c)
+{
+	return c->width < LEAST;
+}
+
+/* Precondition: the program waits for the copy, and the next piece is free. */
+static CUresult small_to_device(uint64_t dst, const uint8_t *src, uint64_t size, uint64_t stream)
+{
+	uint64_t at = pieces[next % PIECES].address;
+	CUresult result = ckt_managed_before_access(at, size, false);
+	memcpy((void *)(uintptr_t)at, src, size);
+	if (!result)
+		result = CKT_BATCHED(memcpy_dtod, MEMCPY_DTOD, .dst = dst, .src = at, .size = size,
+			.stream = stream);
+	return result ? result : ckt_client_stream_wait(stream);
+}
+
+/* Precondition: busy. */
+static bool small_may_use_pieces(void)
+{
+	static unsigned before;
+	if (!pieces[0].address && before < SMALL_BEFORE) {
+		before++;
+		return false;
+	}
+	return is_free(&pieces[next % PIECES]);
+}
+
 static bool is_ready(void)
 {
 	struct ckt_context *context;
@@ -132,10 +172,22 @@ static bool is_ready(void)
 	return ckt_shared_now(pieces[0].address);
 }
 
-bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_result)
+static CUresult run(const struct ckt_copy2d *c, uint64_t stream)
+{
+	uint8_t *host = (uint8_t *)(uintptr_t)(c->dst_device ? c->src : c->dst);
+	/* A copy in the background may still write the host memory. */
+	ckt_client_copy_settle(host, c->width);
+	if (!c->dst_device)
+		return to_host(host, c->src, c->width, stream);
+	return is_small(c) ? small_to_device(c->dst, host, c->width, stream)
+			   : to_device(c->dst, host, c->width, stream);
+}
+
+bool ckt_staged_copy(
+	const struct ckt_copy2d *c, uint64_t stream, bool is_waited_for, CUresult *ret_result)
 {
 	/* If the call is forbidden here, the connection's path returns the error. */
-	if (c->width < LEAST || c->height != 1 || c->array.id || ckt_call_forbidden)
+	if (c->width < (is_waited_for ? LEAST_WAITED : LEAST) || c->height != 1 || c->array.id || ckt_call_forbidden)
 		return false;
 	/*
 	 * An asynchronous copy to pinned memory runs in the background.  This path cannot, because
@@ -145,15 +197,9 @@ bool ckt_staged_copy(const struct ckt_copy2d *c, uint64_t stream, CUresult *ret_
 		return false;
 	if (pthread_mutex_trylock(&busy))
 		return false;
-	bool ready = is_ready();
-	/* A copy in the background may still write the host memory. */
+	bool ready = (!is_small(c) || small_may_use_pieces()) && is_ready();
 	if (ready)
-		ckt_client_copy_settle(
-			(void *)(uintptr_t)(c->dst_device ? c->src : c->dst), c->width);
-	if (ready)
-		*ret_result = c->dst_device
-			? to_device(c->dst, (const uint8_t *)(uintptr_t)c->src, c->width, stream)
-			: to_host((uint8_t *)(uintptr_t)c->dst, c->src, c->width, stream);
+		*ret_result = run(c, stream);
 	pthread_mutex_unlock(&busy);
 	return ready;
 }
