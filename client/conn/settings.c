@@ -44,6 +44,12 @@ static void load_log(void)
  * The value of a variable as a number within bounds.  If it is not such a number, this logs the
  * error and returns the default.
  */
+/*
+ * 4 reach what NVIDIA's driver does with memory that is not pinned; of two, one sends while the other
+ * receives.
+ */
+enum { LANES = 4, LANES_FEW = 2 };
+
 static long load_number(const char *name, long minimum, long maximum, long otherwise)
 {
 	const char *text = getenv(name);
@@ -170,7 +176,6 @@ static void load_spin(void)
 		"CRICKET_SPIN", 0, 100000, ckt_settings.processors > CKT_FEW_PROCESSORS ? 50 : 0);
 }
 
-/* Two where processors are few: one sends while the other receives. */
 void ckt_settings_load(void)
 {
 	load_log();
@@ -184,8 +189,8 @@ void ckt_settings_load(void)
 	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
 	load_spin();
 	load_transport();
-	/* None by default: lanes have not yet run with NVIDIA's driver to their end. */
-	ckt_settings.lanes = (unsigned)load_number("CRICKET_LANES", 0, CKT_LANES_MAX, 0);
+	ckt_settings.lanes = (unsigned)load_number("CRICKET_LANES", 0, CKT_LANES_MAX,
+		ckt_settings.processors > CKT_FEW_PROCESSORS ? LANES : LANES_FEW);
 	ckt_settings.connect_timeout_ms = 10000;
 	ckt_settings.reconnect_timeout_ms =
 		load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
