@@ -41,15 +41,15 @@ static void load_log(void)
 }
 
 /*
- * The value of a variable as a number within bounds.  If it is not such a number, this logs the
- * error and returns the default.
- */
-/*
  * 4 reach what NVIDIA's driver does with memory that is not pinned; of two, one sends while the other
  * receives.
  */
 enum { LANES = 4, LANES_FEW = 2 };
 
+/*
+ * The value of a variable as a number within bounds.  If it is not such a number, this logs the
+ * error and returns the default.
+ */
 static long load_number(const char *name, long minimum, long maximum, long otherwise)
 {
 	const char *text = getenv(name);
