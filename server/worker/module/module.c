@@ -125,6 +125,8 @@ static void load_run(struct ckt_long_call_job *job)
 		return;
 	}
 	load->unpacked = check.unpacked;
+	if (check.prints)
+		ckt_printed_expect(&ckt_worker.printed);
 	load->device_bytes =
 		ckt_module_device_bytes(load->blob->data, load->blob->size, load->capability);
 	load->result = ckt_memory_charge(load->memory, load->device_bytes);

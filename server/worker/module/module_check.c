@@ -25,6 +25,13 @@ static uint64_t word(const uint8_t *p, unsigned bytes)
 	return v;
 }
 
+/* What the device's printf calls is an undefined symbol of machine code, and a function of PTX. */
+static bool calls_printf(const uint8_t *data, size_t size)
+{
+	static const char name[] = "vprintf";
+	return memmem(data, size, name, sizeof name - 1) != NULL;
+}
+
 /* ---- Text */
 
 static bool is_text(const uint8_t *data, size_t size)
@@ -75,6 +82,7 @@ static CUresult check_payload(const struct ckt_binary_entry *entry, const uint8_
 	uint64_t size, struct ckt_module_check *check)
 {
 	const char *why = entry->kind == CKT_BINARY_KIND_CODE ? ckt_elf_check(data, size) : NULL;
+	check->prints = check->prints || calls_printf(data, size);
 	if (!why && entry->kind == CKT_BINARY_KIND_PTX && !is_text(data, size))
 		why = "is not text";
 	return why ? refuse(check, CUDA_ERROR_INVALID_IMAGE,
@@ -89,6 +97,7 @@ static CUresult check_entry(const struct ckt_binary_entry *entry, struct ckt_mod
 	if (!header_good(entry))
 		return refuse(check, CUDA_ERROR_INVALID_IMAGE, "an entry of the fat binary",
 			"has names that lie outside the entry");
+	check->prints |= entry->kind != CKT_BINARY_KIND_CODE && entry->kind != CKT_BINARY_KIND_PTX;
 	if (!matters(entry, check))
 		return !entry->compressed || entry->unpacked <= check->unpacked_max
 			? CUDA_SUCCESS
@@ -140,6 +149,7 @@ CUresult ckt_module_check(const uint8_t *image, size_t size, struct ckt_module_c
 			"can follow");
 	if (magic == CKT_BINARY_MAGIC)
 		return check_container(image, size, check);
+	check->prints = calls_printf(image, size);
 	if (ckt_elf_is(image, size)) {
 		const char *why = ckt_elf_check(image, size);
 		return why ? refuse(check, CUDA_ERROR_INVALID_IMAGE, "the machine code", why)

@@ -152,7 +152,7 @@ int ckt_worker_event_synchronize(struct ckt_wcall *call)
 	/* Of which stream the event is does not matter much: what is not done stays. */
 	ckt_worker_pools_waited(worker, CKT_POOL_ALL_STREAMS, NULL);
 	if (result != CUDA_ERROR_NOT_READY) {
-		if (!result)
+		if (!result && ckt_printed_possible(&worker->printed))
 			result = ckt_driver.cuEventSynchronize(event);
 		ckt_pending_deliver(worker);
 		return result;

@@ -130,7 +130,7 @@ int ckt_worker_stream_synchronize(struct ckt_wcall *call)
 		 * Done or failed: the driver's wait does not block, and writes out what kernels
 		 * printed.
 		 */
-		if (!result)
+		if (!result && ckt_printed_possible(&worker->printed))
 			result = ckt_driver.cuStreamSynchronize(stream);
 		ckt_pending_deliver(worker);
 		return result;

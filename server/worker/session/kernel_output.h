@@ -11,6 +11,8 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct ckt_worker;
@@ -21,6 +23,8 @@ struct ckt_printed_piece {
 };
 
 struct ckt_printed {
+	/* the session has had code or a library that may print; without, no wait looks for text */
+	_Atomic bool possible;
 	pthread_mutex_t lock;
 	int pipes[2];                       /* reading ends of stdout's and stderr's */
 	struct ckt_printed_piece pieces[2]; /* read from there */
@@ -31,3 +35,14 @@ int ckt_printed_init(struct ckt_printed *printed);
 int ckt_printed_start(struct ckt_worker *worker);
 /* Sends the text that is there now.  Never blocks. */
 void ckt_printed_send(struct ckt_worker *worker);
+
+/* From now on waits make the driver write out what kernels printed, and send it.  Any thread. */
+static inline void ckt_printed_expect(struct ckt_printed *printed)
+{
+	atomic_store_explicit(&printed->possible, true, memory_order_relaxed);
+}
+
+static inline bool ckt_printed_possible(const struct ckt_printed *printed)
+{
+	return atomic_load_explicit(&printed->possible, memory_order_relaxed);
+}

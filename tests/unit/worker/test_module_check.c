@@ -232,6 +232,45 @@ static void test_other_gpu(void)
 	CU_ASSERT_EQUAL(check_for(b.data, b.size, 0, 1 << 20), CUDA_ERROR_INVALID_IMAGE);
 }
 
+static bool prints(const struct bytes *b)
+{
+	struct ckt_module_check c = {.capability = 90, .unpacked_max = 1 << 20};
+	CU_ASSERT_EQUAL(ckt_module_check(b->data, b->size, &c), CUDA_SUCCESS);
+	return c.prints;
+}
+
+/* Whether kernels may print is seen in every form that the driver could choose. */
+static void test_prints(void)
+{
+	static const char text[] = ".version 8.0\n.extern .func (.param .b32 r) vprintf\n";
+	struct {
+		Elf64_Ehdr header;
+		char names[16];
+	} code = {elf(), "vprintf"};
+	struct bytes b = container();
+	entry(&b, 1, 90, ptx, sizeof ptx);
+	entry(&b, 2, 80, &code, sizeof code); /* for another GPU */
+	CU_ASSERT_FALSE(prints(&b));
+	struct bytes other = b;
+	entry(&other, 8, 90, "encrypted", 9); /* nobody can tell */
+	CU_ASSERT_TRUE(prints(&other));
+	other = b;
+	entry(&other, 2, 90, &code, sizeof code);
+	CU_ASSERT_TRUE(prints(&other));
+	other = b;
+	packed(&other, 1, ZSTD, text, sizeof text, sizeof text);
+	CU_ASSERT_TRUE(prints(&other));
+	struct bytes plain = {.size = sizeof text};
+	memcpy(plain.data, text, sizeof text);
+	CU_ASSERT_TRUE(prints(&plain));
+	plain.size = sizeof ptx;
+	memcpy(plain.data, ptx, sizeof ptx);
+	CU_ASSERT_FALSE(prints(&plain));
+	plain.size = sizeof code;
+	memcpy(plain.data, &code, sizeof code);
+	CU_ASSERT_TRUE(prints(&plain));
+}
+
 /* An object with one section of fat binaries, in an archive or alone. */
 static struct bytes object(const struct bytes *fat)
 {
@@ -341,5 +380,5 @@ static void test_changed(void)
 
 UNIT_SUITE(module_check, {"wrappers", test_wrapper}, {"text", test_text},
 	{"containers", test_container}, {"entries", test_entry}, {"packed", test_packed},
-	{"for another GPU", test_other_gpu}, {"objects", test_objects}, {"inputs", test_inputs},
+	{"for another GPU", test_other_gpu}, {"prints", test_prints}, {"objects", test_objects}, {"inputs", test_inputs},
 	{"changed", test_changed})

@@ -36,8 +36,11 @@ static CUresult CUDAAPI query(CUevent handle)
 	return event->done ? (CUresult)event->result : CUDA_ERROR_NOT_READY;
 }
 
+static _Atomic unsigned synchronized;
+
 static CUresult CUDAAPI synchronize(CUevent handle)
 {
+	synchronized++;
 	struct event *event = (struct event *)handle;
 	while (!event->done)
 		usleep(50);
@@ -373,6 +376,26 @@ static void test_behind(void)
 	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
 }
 
+/* Only who has loaded code that may print pays for the driver's wait. */
+static void test_prints(void)
+{
+	struct event event = {.done = true};
+	synchronized = 0;
+	add(1, CKT_PENDING_WAIT, 1, &event, &fences);
+	CU_ASSERT_EQUAL(next_reply(NULL), 1);
+	add_behind(2, CKT_PENDING_WAIT, &event);
+	CU_ASSERT_EQUAL(next_reply(NULL), 2);
+	CU_ASSERT_EQUAL(synchronized, 0);
+	ckt_printed_expect(&worker->printed);
+	add(3, CKT_PENDING_WAIT, 1, &event, &fences);
+	CU_ASSERT_EQUAL(next_reply(NULL), 3);
+	CU_ASSERT_EQUAL(synchronized, 1);
+	add_behind(4, CKT_PENDING_WAIT, &event);
+	CU_ASSERT_EQUAL(next_reply(NULL), 4);
+	CU_ASSERT_EQUAL(synchronized, 2);
+	worker->printed.possible = false;
+}
+
 /* An item that cools is the waiters', who know events alone. */
 static void test_behind_cools(void)
 {
@@ -416,6 +439,7 @@ int main(void)
 	CU_add_test(suite, "hot", test_hot);
 	CU_add_test(suite, "without a call", test_without_call);
 	CU_add_test(suite, "behind", test_behind);
+	CU_add_test(suite, "prints", test_prints);
 	CU_add_test(suite, "behind cools", test_behind_cools);
 	CU_add_test(suite, "drain", test_drain);
 	CU_basic_run_tests();
