@@ -203,7 +203,7 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 CKT_VALUE_TEXT, "on off"},
 		CKT_SERVER_OPTION_TEXT, AT(cage), check_mode, "write auto, on or off"},
 	{{"worker-network", "MODE",
-		 "on, the default with NVIDIA's driver: workers in a cage may use the network, for NCCL; off, the default on the soft GPU: they may not; group: those of one owner have a network of their own",
+		 "group, the default with NVIDIA's driver: the workers of one owner have a network of their own, for NCCL; on: workers in a cage may use the host's, as NCCL between servers must; off, the default on the soft GPU: none",
 		 CKT_VALUE_TEXT, "on off group"},
 		CKT_SERVER_OPTION_TEXT, AT(worker_network), check_network,
 		"write auto, on, off or group"},

@@ -64,7 +64,9 @@ static enum network network_of(const struct ckt_server *server)
 {
 	const char *mode = server->options.worker_network;
 	if (!mode || strcmp(mode, "auto") == 0)
-		return server->driver.soft ? NO_NETWORK : HOSTS_NETWORK;
+		return server->driver.soft       ? NO_NETWORK
+			: server->hosts_network ? HOSTS_NETWORK
+						: GROUPS_NETWORK;
 	return strcmp(mode, "on") == 0       ? HOSTS_NETWORK
 		: strcmp(mode, "group") == 0 ? GROUPS_NETWORK
 					     : NO_NETWORK;
@@ -398,9 +400,21 @@ static int try_network(const struct ckt_server *server)
 	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 
+static bool is_chosen(const struct ckt_server *server)
+{
+	const char *mode = server->options.worker_network;
+	return mode && strcmp(mode, "auto") != 0;
+}
+
 int ckt_group_domain_probe(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	bool on = ckt_spawn_cage_is_on(server);
+	server->hosts_network = !on;
+	int error = on && server->user.change && network_of(server) != HOSTS_NETWORK
+		? try_network(server)
+		: EPERM;
+	/* Nobody asked for it: NCCL needs some network. */
+	server->hosts_network = !on || (error && !is_chosen(server));
 	enum network network = network_of(server);
 	/* The soft GPU's NCCL of several servers of one host has nothing else to meet at. */
 	server->own_sockets = on && !(network == HOSTS_NETWORK && server->driver.soft) &&
@@ -408,7 +422,6 @@ int ckt_group_domain_probe(struct ckt_server *server, char *ret_message, size_t 
 	server->own_network = false;
 	if (!on || network == HOSTS_NETWORK)
 		return 0;
-	int error = server->user.change ? try_network(server) : EPERM;
 	server->own_network = !error;
 	if (!error || network == NO_NETWORK)
 		return 0;

@@ -4,7 +4,7 @@
  * enters it first and forks the group's workers, which are born inside:
  *
  *	abstract sockets   Landlock's scope (version 6): the group's workers connect to each other's
- *	network            a namespace of its own, with --worker-network off or group
+ *	network            a namespace of its own, unless --worker-network is on
  *	/dev/shm           in memory, of a fixed size
  *
  * The last two need root, or workers with a user namespace (user_namespace.h).  The thread cannot enter that one,

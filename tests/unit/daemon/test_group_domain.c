@@ -450,7 +450,7 @@ static void test_probe(void)
 		if (!refused)
 			IS(server.own_network,
 				geteuid() == 0 && strcmp(rows[i].cage, "on") == 0 &&
-					!rows[i].has_network);
+					strcmp(rows[i].network, "on") != 0);
 	}
 	/* With nothing to share there is no thread. */
 	server.mounts = server.own_network = server.own_sockets = false;
