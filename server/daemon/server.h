@@ -79,7 +79,7 @@ struct ckt_server {
 	struct ckt_uid_groups *uid_groups; /* see uid_group.h */
 	bool mounts;                       /* workers get a mount namespace; see spawn_mounts.h */
 	bool own_network, own_sockets;     /* what a group's workers get; see group_domain.h */
-	bool hosts_network;                /* auto: this host offers groups no network of their own */
+	bool hosts_network; /* auto: this host offers groups no network of their own */
 	struct ckt_group_domain *group_domains;
 	char worker_path[CKT_PATH_MAX];
 	char cgroup_dir[CKT_PATH_MAX]; /* empty: none, see worker_cgroup.h */

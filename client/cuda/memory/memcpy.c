@@ -574,7 +574,7 @@ CUresult ckt_client_copy_2d(const struct ckt_copy2d *asked)
 		return result;
 	if (c->dst_device && (result = ckt_managed_before_access(c->dst, dst_extent, true)))
 		return result;
-	if (ckt_large_copy(c, stream, !c->dst_device || is_waited_for(c, stream), &result))
+	if (ckt_large_copy(c, stream, is_waited_for(c, stream), &result))
 		return finish(result, c, stream);
 	if (c->dst_device)
 		return finish(c->src_device ? copy_on_device(c, stream) : copy_to_device(c, stream),

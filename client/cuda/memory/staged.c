@@ -187,7 +187,8 @@ bool ckt_staged_copy(
 	const struct ckt_copy2d *c, uint64_t stream, bool is_waited_for, CUresult *ret_result)
 {
 	/* If the call is forbidden here, the connection's path returns the error. */
-	if (c->width < (is_waited_for ? LEAST_WAITED : LEAST) || c->height != 1 || c->array.id || ckt_call_forbidden)
+	if (c->width < (is_waited_for || !c->dst_device ? LEAST_WAITED : LEAST) || c->height != 1 ||
+		c->array.id || ckt_call_forbidden)
 		return false;
 	/*
 	 * An asynchronous copy to pinned memory runs in the background.  This path cannot, because

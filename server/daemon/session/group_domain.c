@@ -64,7 +64,7 @@ static enum network network_of(const struct ckt_server *server)
 {
 	const char *mode = server->options.worker_network;
 	if (!mode || strcmp(mode, "auto") == 0)
-		return server->driver.soft       ? NO_NETWORK
+		return server->driver.soft      ? NO_NETWORK
 			: server->hosts_network ? HOSTS_NETWORK
 						: GROUPS_NETWORK;
 	return strcmp(mode, "on") == 0       ? HOSTS_NETWORK

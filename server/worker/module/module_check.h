@@ -32,7 +32,7 @@ struct ckt_module_check {
 	uint64_t unpacked; /* bytes of the largest unpacked part */
 	/* the code calls the device's printf, as far as can be seen; true where it cannot */
 	bool prints;
-	char why[128];     /* the error, a sentence */
+	char why[128]; /* the error, a sentence */
 };
 
 /*

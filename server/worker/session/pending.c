@@ -254,8 +254,7 @@ void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending)
 	pthread_mutex_unlock(&list->lock);
 }
 
-void ckt_pending_add_behind(
-	struct ckt_worker *worker, struct ckt_pending *pending, CUstream stream)
+void ckt_pending_add_behind(struct ckt_worker *worker, struct ckt_pending *pending, CUstream stream)
 {
 	/* NULL says that there are events: the name that the driver also knows it by. */
 	pending->behind = stream ? stream : CU_STREAM_LEGACY;

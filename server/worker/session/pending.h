@@ -40,9 +40,9 @@ struct ckt_pending {
 	uint64_t order;       /* of the list */
 	CUevent one, *events; /* events is &one, or malloc'd */
 	unsigned count;
-	bool own_events;  /* taken from fences, returned to them */
-	CUstream behind;  /* instead of events: done when this stream is; the executor's to ask */
-	CUresult failed;  /* no event could be recorded */
+	bool own_events; /* taken from fences, returned to them */
+	CUstream behind; /* instead of events: done when this stream is; the executor's to ask */
+	CUresult failed; /* no event could be recorded */
 	struct ckt_staging_piece *piece;
 	size_t size;
 	uint64_t lane_piece; /* CKT_PENDING_DATA: the number under which lanes carry it; 0: none */

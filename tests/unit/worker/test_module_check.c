@@ -380,5 +380,5 @@ static void test_changed(void)
 
 UNIT_SUITE(module_check, {"wrappers", test_wrapper}, {"text", test_text},
 	{"containers", test_container}, {"entries", test_entry}, {"packed", test_packed},
-	{"for another GPU", test_other_gpu}, {"prints", test_prints}, {"objects", test_objects}, {"inputs", test_inputs},
-	{"changed", test_changed})
+	{"for another GPU", test_other_gpu}, {"prints", test_prints}, {"objects", test_objects},
+	{"inputs", test_inputs}, {"changed", test_changed})
