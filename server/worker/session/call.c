@@ -162,7 +162,13 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 		return;
 	}
 	pthread_mutex_lock(&worker->replies.lock);
-	struct ckt_stored *stored = ckt_replies_find(&worker->replies, call->header.seq);
+	/*
+	 * Only a call that was prepared has an entry.  One that is rejected before may have the
+	 * number of another, whose reply is none of its business.
+	 */
+	struct ckt_stored *stored = private->kept_body
+		? ckt_replies_find(&worker->replies, call->header.seq)
+		: NULL;
 	if (stored) {
 		if (private->body == private->kept_body) {
 			uint8_t *fitting = realloc(private->body, private->size);

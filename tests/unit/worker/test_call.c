@@ -129,6 +129,19 @@ static void test_kept(void)
 	IS(header.xid, 555);
 	IS(header.deferred, CUDA_ERROR_ASSERT);
 	IS(memcmp(bytes + 4 + CKT_REPLY_HEADER_SIZE, "\0\0\0\0\0\0\0\0\0\0\x12\x34", 12), 0);
+	/* A call that is none, with that number: it is told so, and the reply stays what it was. */
+	struct ckt_wcall *none = ckt_wcall_new(&ckt_worker);
+	none->header = again;
+	none->header.xid = 600;
+	none->header.proc = 0xffff;
+	ckt_wcall_reject(none, 3);
+	IS(reply(&header, &result), 0);
+	IS(header.xid, 600);
+	IS(header.accept_stat, 3);
+	IS(replies->bytes, 12);
+	ckt_wcall_replay(&ckt_worker, &again, 1);
+	IS(reply(&header, &result), 12);
+	IS(header.accept_stat, 0);
 	/* Asked again before it is done: whoever asked last is answered, once. */
 	call = call_next(101, &second);
 	again.seq = second;
