@@ -28,7 +28,9 @@ static int save_table(struct ckt_saving *s)
 		if (!reply->body.body_val)
 			break;
 		reply->body.body_len = (u_int)stored->size;
-		memcpy(reply->body.body_val, stored->body, stored->size);
+		/* Of a rejected call there is none. */
+		if (stored->size)
+			memcpy(reply->body.body_val, stored->body, stored->size);
 	}
 	return ckt_save_has_memory(s);
 }
@@ -48,7 +50,8 @@ static int load(struct ckt_loading *l)
 			return ckt_load_refuse(l, -ENOMEM,
 				"the worker has no memory for the replies in the image");
 		}
-		memcpy(body, reply->body.body_val, reply->body.body_len);
+		if (reply->body.body_len)
+			memcpy(body, reply->body.body_val, reply->body.body_len);
 		pthread_mutex_lock(&worker->replies.lock);
 		ckt_replies_store(&worker->replies, ckt_replies_find(&worker->replies, reply->seq),
 			body, reply->body.body_len, reply->deferred, reply->accept_stat);
