@@ -127,7 +127,8 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 		 * print: give it a file.
 		 */
 		const char *options = getenv("ASAN_OPTIONS");
-		char sanitizer[512], thread_sanitizer[512], fault[64], devices[128];
+		char sanitizer[512], thread_sanitizer[512], behavior_sanitizer[512], fault[64],
+			devices[128];
 		snprintf(fault, sizeof fault, "CRICKET_FAULT=%s", wire->fault);
 		snprintf(devices, sizeof devices, "CRICKET_SOFT_DEVICES=%s",
 			wire->devices ? wire->devices : "12.0:8G");
@@ -136,10 +137,14 @@ static int start(struct wire *wire, const char *worker, const char *driver, uint
 		options = getenv("TSAN_OPTIONS");
 		snprintf(thread_sanitizer, sizeof thread_sanitizer, "TSAN_OPTIONS=%s",
 			options ? options : "");
+		options = getenv("UBSAN_OPTIONS");
+		snprintf(behavior_sanitizer, sizeof behavior_sanitizer, "UBSAN_OPTIONS=%s",
+			options ? options : "");
 		char *env[] = {
 			"GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=4294967296",
-			devices, sanitizer, thread_sanitizer, fault, (char *)wire->env[0],
-			(char *)wire->env[1], (char *)wire->env[2], (char *)wire->env[3], NULL};
+			devices, sanitizer, thread_sanitizer, behavior_sanitizer, fault,
+			(char *)wire->env[0], (char *)wire->env[1], (char *)wire->env[2],
+			(char *)wire->env[3], NULL};
 		execve(worker, argv, env);
 		_exit(127);
 	}
