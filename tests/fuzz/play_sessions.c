@@ -42,6 +42,8 @@ enum { MESSAGES = sizeof messages / sizeof *messages, PROCS_MAX = 1024, OBJECTS 
 enum { COMMANDS = 150, ADDRESSES = 16, ANSWER_MS = 60000, CONTROL_MS = 20000 };
 
 static const char *worker_path, *driver_path;
+/* Where both find their libraries, as tests/fuzz/hours packs them; empty: where the system has them. */
+static char library_path[4096];
 static unsigned seed, sessions_played, commands_played, broken, restored, refused;
 static atomic_uint control_calls;
 
@@ -524,6 +526,14 @@ static void mutate_manifest(int place)
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 }
 
+/* As wire_start, for a worker with the same libraries. */
+static int start_worker(uint64_t memory_limit, int image_fd, char *ret_message)
+{
+	s.wire.env[0] = library_path[0] ? library_path : NULL;
+	return wire_start(
+		&s.wire, worker_path, driver_path, memory_limit, image_fd, ret_message);
+}
+
 /* The session ends with an image, which a new worker restores, or refuses with a sentence. */
 static void play_image(void)
 {
@@ -547,7 +557,7 @@ static void play_image(void)
 		if (below(4))
 			mutate_manifest(place);
 		s.wire.may_die = true;
-		int status = wire_start(&s.wire, worker_path, driver_path, 0, place, message);
+		int status = start_worker(0, place, message);
 		close(place);
 		if (status && !message[0] && !s.wire.died)
 			finding("a restore is refused without a word");
@@ -585,7 +595,7 @@ static void play_session(void)
 	bool asks = below(3) == 0;
 	memset(&s, 0, sizeof s);
 	s.wire.no_log = true;
-	if (wire_start(&s.wire, worker_path, driver_path, (uint64_t)1 << 30, -1, NULL) ||
+	if (start_worker((uint64_t)1 << 30, -1, NULL) ||
 		wire_hello(&s.wire, CKT_HELLO_NEW, true) != CKT_HELLO_OK)
 		finding("no session");
 	/* Before the first call may wait for a freeze of the other side's. */
@@ -626,6 +636,9 @@ int main(int argc, char **argv)
 	unsigned first = (unsigned)atoi(argc > 4 ? argv[4] : begin ? begin : "1");
 	worker_path = argv[1];
 	driver_path = argv[2];
+	if (getenv("LD_LIBRARY_PATH"))
+		snprintf(library_path, sizeof library_path, "LD_LIBRARY_PATH=%s",
+			getenv("LD_LIBRARY_PATH"));
 	signal(SIGPIPE, SIG_IGN);
 	find_arguments();
 	unsigned known = 0, calls = 0;
