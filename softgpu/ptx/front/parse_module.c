@@ -45,12 +45,13 @@ struct ptx_symbol *ckt_ptx_symbol_new(
 
 /* ---- Initialisers */
 
+/* Of a variable of more than 64 bits, what lies above them stays zero. */
 static void store_bytes(
 	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, uint64_t value, unsigned size)
 {
 	if (offset + size > s->init_bytes)
 		ckt_ptx_fail(p, CKT_PTX_INVALID, "too many initialisers for %s", s->name);
-	memcpy(s->init + offset, &value, size);
+	memcpy(s->init + offset, &value, size < sizeof value ? size : sizeof value);
 }
 
 /* name, name+4, generic(name)+4 or 0xFF00(name): an address that linking fills in later. */
@@ -58,6 +59,8 @@ static void parse_relocation(
 	struct ptx_parser *p, struct ptx_symbol *s, uint64_t offset, unsigned size, uint64_t mask)
 {
 	struct ptx_relocation r = {.offset = offset, .size = (uint8_t)size};
+	if (size > sizeof(uint64_t) && !mask)
+		ckt_ptx_fail(p, CKT_PTX_INVALID, "%s is too large for an address", s->name);
 	bool generic = p->token.kind == TK_IDENT && ckt_ptx_token_is(&p->token, "generic");
 	if (generic) {
 		ckt_ptx_next(p);

@@ -41,6 +41,8 @@ static void test_initialisers(void)
 		{".s64 x = -1;", 8, 8, {255, 255, 255, 255, 255, 255, 255, 255}},
 		{".u32 x;", 4, 4, {0}},
 		{".f32 x = 1.5;", 4, 4, {0, 0, 0xc0, 0x3f}},
+		/* Constants have 64 bits; as in ptxas, what is above them is zero. */
+		{".b128 x = -1;", 16, 16, {255, 255, 255, 255, 255, 255, 255, 255}},
 	};
 	for (size_t k = 0; k < COUNT(table); k++) {
 		char text[256];
@@ -199,6 +201,8 @@ static void test_refused(void)
 		{".global .attribute(.managed .u32 x;", "missing )", CKT_PTX_INVALID},
 		{".alias a;", "',' expected", CKT_PTX_INVALID},
 		{".global .u8 x[2] = {{{{{{{{{{{{{{{{{{1}}}}}}}}}}}}}}}}}};", "constant expected",
+			CKT_PTX_INVALID},
+		{".global .u32 y; .global .b128 x = y;", "too large for an address",
 			CKT_PTX_INVALID},
 		{".const .u32 x = 1 +;", "constant expected", CKT_PTX_INVALID},
 	};
