@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fork.h"
+#include "base/log.h"
 #include "client/trace/ticks.h"
 
 struct ckt_trace_state ckt_trace_state;
@@ -253,6 +254,10 @@ void ckt_trace_start(void)
 		return;
 	if (pthread_key_create(&thread_key, thread_ends))
 		return;
+	/* quick_exit runs the functions that were registered first last. */
+	if (at_quick_exit(ckt_trace_end_now))
+		ckt_log_user("out of memory: quick_exit will end the trace without its last calls");
+	s->pid = getpid();
 	s->counter = ckt_ticks_invariant();
 	s->start_ns = ckt_now_ns();
 	s->start_ticks = now();
@@ -261,13 +266,27 @@ void ckt_trace_start(void)
 	__atomic_store_n(&ckt_trace_on, &ckt_trace_recorder, __ATOMIC_RELAXED);
 }
 
-void ckt_trace_end(void)
+static void end(const struct timespec *until)
 {
-	if (!ckt_trace_get())
+	/* A child of vfork must leave its parent's record as it is. */
+	if (!ckt_trace_get() || getpid() != ckt_trace_state.pid)
 		return;
 	/* Threads that are still inside of calls find their rings. */
-	__atomic_store_n(&ckt_trace_on, NULL, __ATOMIC_RELAXED);
-	ckt_trace_writer_end();
-	if (ckt_trace_state.stats)
-		ckt_trace_summary(STDERR_FILENO);
+	if (!__atomic_exchange_n(&ckt_trace_on, NULL, __ATOMIC_RELAXED))
+		return;
+	if (!ckt_trace_writer_end(until) || !ckt_trace_state.stats || !ckt_trace_lock_until(until))
+		return;
+	ckt_trace_summary(STDERR_FILENO);
+	pthread_mutex_unlock(&ckt_trace_lock);
+}
+
+void ckt_trace_end(void)
+{
+	end(NULL);
+}
+
+void ckt_trace_end_now(void)
+{
+	int64_t until_ns = ckt_now_ns() + CKT_TRACE_END_NS;
+	end(&(struct timespec){.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000});
 }

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 
 #include "client/trace/trace.h"
 
@@ -19,6 +20,7 @@ enum {
 	CKT_TRACE_RING = 16384, /* records; a power of two */
 	CKT_TRACE_THREADS_MAX = 1024,
 	CKT_TRACE_KERNELS_MAX = 65536,
+	CKT_TRACE_END_NS = 500000000,
 };
 
 /* Calls of one function by one thread. */
@@ -48,6 +50,7 @@ struct ckt_trace_state {
 	_Atomic bool to_file;
 	bool stats;
 	bool counter; /* ticks are the processor's */
+	int pid;      /* of the process that records; a child of vfork has the same memory */
 	uint64_t start_ticks;
 	int64_t start_ns;
 	struct ckt_trace_thread *threads;
@@ -69,8 +72,16 @@ extern pthread_mutex_t ckt_trace_lock;
  * call does.
  */
 void ckt_trace_start(void);
-/* Writes what is left, closes the file and prints the summary.  Once; later calls do nothing. */
+/*
+ * Writes what is left, closes the file and prints the summary.  Once; later calls do nothing, and so
+ * do calls in a child.
+ */
 void ckt_trace_end(void);
+/*
+ * The same for _exit, which a program may call in a signal handler.  Allocates nothing.  If the
+ * interrupted thread has a lock, gives up after CKT_TRACE_END_NS: the file then has no end.
+ */
+void ckt_trace_end_now(void);
 /* A command was encoded for the worker by the calling thread. */
 void ckt_trace_command(void);
 /* The calling thread waited for this many ticks. */
@@ -94,16 +105,23 @@ void ckt_trace_kernel(uint64_t function, const char *name);
 /* NULL: unknown.  Precondition: ckt_trace_lock held; valid while it is. */
 const char *ckt_trace_kernel_name(uint64_t function);
 
+/* Takes ckt_trace_lock.  until: gives up at that time of CLOCK_MONOTONIC; NULL: never. */
+static inline bool ckt_trace_lock_until(const struct timespec *until)
+{
+	return (until ? pthread_mutex_clocklock(&ckt_trace_lock, CLOCK_MONOTONIC, until)
+		      : pthread_mutex_lock(&ckt_trace_lock)) == 0;
+}
+
 /* ---- writer.c */
 /* Opens the file and starts the thread.  Precondition: ckt_trace_lock held. */
 void ckt_trace_writer_start(void);
 /* Wakes the writer because a ring fills. */
 void ckt_trace_writer_wake(void);
-/* Ends the thread and the file. */
-void ckt_trace_writer_end(void);
+/* Ends the thread and the file.  until: as of ckt_trace_lock_until.  False: gave up. */
+bool ckt_trace_writer_end(const struct timespec *until);
 /* In a child of fork: forgets the file, which is the parent's. */
 void ckt_trace_writer_forget(void);
 
 /* ---- summary.c */
-/* Prints the summary to the descriptor. */
+/* Prints the summary to the descriptor.  Allocates nothing.  Precondition: ckt_trace_lock held. */
 void ckt_trace_summary(int fd);

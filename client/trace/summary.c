@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRICKET_STATS=1: the counters of all threads, added up. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "client/trace/recorder.h"
@@ -14,11 +13,26 @@ struct total {
 	uint64_t calls, ticks, longest;
 };
 
-static int by_cost(const void *a, const void *b)
+/* Static: a program may end in a signal handler, where malloc's lock may be taken. */
+static struct total totals[CKT_TRACE_SITES_MAX];
+
+static bool costs_more(const struct total *a, const struct total *b)
 {
-	const struct total *x = a, *y = b;
-	return x->ticks != y->ticks ? (x->ticks < y->ticks ? 1 : -1)
-				    : (int)x->number - (int)y->number;
+	return a->ticks != b->ticks ? a->ticks > b->ticks : a->number < b->number;
+}
+
+/* Brings the SHOWN that cost most to the front, in order. */
+static void sort_front(uint32_t count)
+{
+	for (uint32_t i = 0; i < count && i < SHOWN; i++) {
+		uint32_t most = i;
+		for (uint32_t j = i + 1; j < count; j++)
+			if (costs_more(&totals[j], &totals[most]))
+				most = j;
+		struct total swapped = totals[i];
+		totals[i] = totals[most];
+		totals[most] = swapped;
+	}
 }
 
 static uint64_t read_counter(const _Atomic uint64_t *counter)
@@ -26,7 +40,7 @@ static uint64_t read_counter(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void add_thread(struct total *totals, const struct ckt_trace_thread *t)
+static void add_thread(const struct ckt_trace_thread *t)
 {
 	for (uint32_t i = 0; i < ckt_trace_state.name_count; i++) {
 		const struct ckt_trace_counter *counter = &t->counters[i];
@@ -45,7 +59,7 @@ static double us_per_tick(void)
 	return ticks ? (double)(ckt_now_ns() - s->start_ns) / 1000 / (double)ticks : 0.001;
 }
 
-static void print(int fd, const struct total *totals, uint32_t count, double scale)
+static void print(int fd, uint32_t count, double scale)
 {
 	const struct ckt_trace_state *s = &ckt_trace_state;
 	uint64_t calls = 0, commands = 0, waits = 0, waited = 0;
@@ -75,17 +89,11 @@ static void print(int fd, const struct total *totals, uint32_t count, double sca
 
 void ckt_trace_summary(int fd)
 {
-	pthread_mutex_lock(&ckt_trace_lock);
 	uint32_t count = ckt_trace_state.name_count;
-	struct total *totals = calloc(count, sizeof *totals);
-	if (totals) {
-		for (uint32_t i = 0; i < count; i++)
-			totals[i].number = i;
-		for (const struct ckt_trace_thread *t = ckt_trace_state.threads; t; t = t->next)
-			add_thread(totals, t);
-		qsort(totals, count, sizeof *totals, by_cost);
-		print(fd, totals, count, us_per_tick());
-		free(totals);
-	}
-	pthread_mutex_unlock(&ckt_trace_lock);
+	for (uint32_t i = 0; i < count; i++)
+		totals[i] = (struct total){.number = i};
+	for (const struct ckt_trace_thread *t = ckt_trace_state.threads; t; t = t->next)
+		add_thread(t);
+	sort_front(count);
+	print(fd, count, us_per_tick());
 }

@@ -177,13 +177,19 @@ static void drain(struct ckt_trace_thread *t)
 	}
 }
 
+/* Precondition: ckt_trace_lock held. */
+static void drain_all(void)
+{
+	for (struct ckt_trace_thread *t = ckt_trace_state.threads; t; t = t->next)
+		drain(t);
+	flush();
+}
+
 static void look(void)
 {
 	measure();
 	pthread_mutex_lock(&ckt_trace_lock);
-	for (struct ckt_trace_thread *t = ckt_trace_state.threads; t; t = t->next)
-		drain(t);
-	flush();
+	drain_all();
 	pthread_mutex_unlock(&ckt_trace_lock);
 }
 
@@ -271,22 +277,27 @@ static void put_end(void)
 	flush();
 }
 
-void ckt_trace_writer_end(void)
+bool ckt_trace_writer_end(const struct timespec *until)
 {
 	if (writer.running) {
 		atomic_store(&writer.stop, true);
 		ckt_trace_writer_wake();
-		pthread_join(writer.thread, NULL);
+		if (until ? pthread_clockjoin_np(writer.thread, NULL, CLOCK_MONOTONIC, until)
+			  : pthread_join(writer.thread, NULL))
+			return false;
 		writer.running = false;
 	}
 	if (writer.fd < 0)
-		return;
-	look();
-	pthread_mutex_lock(&ckt_trace_lock);
+		return true;
+	measure();
+	if (!ckt_trace_lock_until(until))
+		return false;
+	drain_all();
 	put_end();
 	close(writer.fd);
 	writer.fd = -1;
 	pthread_mutex_unlock(&ckt_trace_lock);
+	return true;
 }
 
 void ckt_trace_writer_forget(void)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -111,6 +112,38 @@ class Trace(Whole):
         self.finish(traced)
         plain.process.kill()
         self.assertEqual(os.listdir(os.path.join(self.dir, "a")).count("t.json"), 0)
+
+    def test_ends_without_destructors(self):
+        """_exit, _Exit and quick_exit end the file and print the summary; children that fork or vfork made do neither."""
+        server = self.server("s")
+        for number, end in enumerate(("os._exit(3)", "libc._exit(3)", "libc._Exit(3)", "libc.quick_exit(3)")):
+            file = self.path("e%d.json" % number)
+            code = textwrap.dedent("""
+                import ctypes, os, subprocess, sys
+                libc, cuda = ctypes.CDLL(None), ctypes.CDLL("libcuda.so.1")
+                memory, context = ctypes.c_uint64(), ctypes.c_void_p()
+                assert cuda.cuInit(0) == 0
+                assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+                if os.fork() == 0:
+                    %s
+                os.wait()
+                try:
+                    subprocess.run(["/no/such/program"])  # vfork, and _exit in the child
+                except FileNotFoundError:
+                    pass
+                print("children are gone", file=sys.stderr, flush=True)
+                assert cuda.cuMemAlloc_v2(ctypes.byref(memory), 4096) == 0
+                %s""") % (end, end)
+            done = subprocess.run([self.tree.tool("cricket-run"), "--server", server.address, sys.executable, "-c", code], capture_output=True, text=True,
+                                  env={**runner.clean_environment(), "HOME": self.home, "CRICKET_TRACE": file, "CRICKET_STATS": "1"}, timeout=60)
+            self.assertEqual(done.returncode, 3, end + done.stderr)
+            with open(file, encoding="utf-8") as f:
+                whole = json.load(f)
+            self.assertEqual([e["name"] for e in whole if e["ph"] == "X"][-1], "cuMemAlloc_v2")
+            self.assertEqual(whole[-1]["name"], "cricket_trace_end")
+            before, after = done.stderr.split("children are gone\n")
+            self.assertEqual((before.count("calls, "), after.count("calls, ")), (0, 1), end + done.stderr)
+            self.assertIn("  cuMemAlloc_v2\n", after)
 
     def test_unwritable(self):
         server = self.server("s")

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "in_child.h"
 #include "tests/unit/suite.h"
 
@@ -69,4 +70,46 @@ static void test_many(void)
 	IS(occurs(child_said(), "\n"), 12);
 }
 
-UNIT_SUITE(summary, {"summary", test_summary}, {"many functions", test_many})
+static void ends_at_once(void)
+{
+	calls();
+	ckt_trace_end_now();
+	ckt_trace_end_now();
+}
+
+static void locked(void)
+{
+	calls();
+	pthread_mutex_lock(&ckt_trace_lock);
+	int64_t begun = ckt_now_ns();
+	ckt_trace_end_now();
+	_exit(ckt_now_ns() - begun >= CKT_TRACE_END_NS ? 0 : 1);
+}
+
+static void in_vfork(void)
+{
+	calls();
+	ckt_trace_state.pid++; /* as a child of vfork sees it */
+	ckt_trace_end_now();
+	if (!ckt_trace_get())
+		_exit(1);
+	ckt_trace_end();
+	_exit(0);
+}
+
+/* _exit: once, also with ckt_trace_end behind it; never for a lock that this thread has itself. */
+static void test_end_now(void)
+{
+	IS(in_child(own_path("now"), "1", ends_at_once), 0);
+	IS(occurs(child_said(), "cricket: 1001 calls"), 1);
+	HAS(file_text(own_path("now")), "cricket_trace_end");
+	IS(in_child(NULL, "1", locked), 0);
+	TEXT(child_said(), "");
+	IS(in_child(own_path("locked"), "1", locked), 0);
+	TEXT(child_said(), "");
+	IS(in_child(NULL, "1", in_vfork), 0);
+	TEXT(child_said(), "");
+}
+
+UNIT_SUITE(
+	summary, {"summary", test_summary}, {"many functions", test_many}, {"_exit", test_end_now})
