@@ -72,6 +72,9 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_TRACE",
 		"file for a record of every call, which Perfetto and chrome://tracing "
 		"open; %p stands for the process's ID"},
+	{"CRICKET_TRACE_GPU",
+		"1 adds to the file of CRICKET_TRACE how long the GPU took for each "
+		"launch, copy and set of memory"},
 	{"CRICKET_TRANSPORT",
 		"tcp, unix or shm: what the connection to the server must run over; by "
 		"default shared memory (shm) beside a UNIX socket, and else what the "

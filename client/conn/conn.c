@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/conn/gpu_trace.h"
 #include "client/conn/settings.h"
 #include "client/conn/spin.h"
 #include "client/trace/recorder.h"
@@ -454,19 +455,36 @@ void ckt_call_reply_release(struct ckt_reply *reply)
 	}
 }
 
+static CUresult begin_session_call(
+	struct ckt_conn *conn, struct ckt_call *call, uint32_t proc, xdrproc_t xdr_args, void *args)
+{
+	XDR xdr;
+	u_int size = xdr_args ? (u_int)xdr_sizeof(xdr_args, args) : 0;
+	CUresult result = begin(conn, call, CRICKET_SESSION_PROG, proc, size, 0);
+	if (result)
+		return result;
+	xdrmem_create(&xdr, (char *)call->p, size, XDR_ENCODE);
+	if (xdr_args)
+		xdr_args(&xdr, args);
+	return CUDA_SUCCESS;
+}
+
 CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args,
 	struct ckt_reply *ret_reply)
 {
 	struct ckt_call call;
-	XDR xdr;
-	u_int size = xdr_args ? (u_int)xdr_sizeof(xdr_args, args) : 0;
-	CUresult result = begin(conn, &call, CRICKET_SESSION_PROG, proc, size, 0);
-	if (result)
-		return result;
-	xdrmem_create(&xdr, (char *)call.p, size, XDR_ENCODE);
-	if (xdr_args)
-		xdr_args(&xdr, args);
-	return ckt_call_wait(&call, ret_reply);
+	CUresult result = begin_session_call(conn, &call, proc, xdr_args, args);
+	return result ? result : ckt_call_wait(&call, ret_reply);
+}
+
+CUresult ckt_conn_session_tell(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args,
+	ckt_call_done done, void *data)
+{
+	struct ckt_call call;
+	CUresult result = begin_session_call(conn, &call, proc, xdr_args, args);
+	if (!result)
+		ckt_call_async(&call, done, data);
+	return result;
 }
 
 CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_reply *ret_reply)
@@ -702,6 +720,7 @@ static CUresult open_all(void)
 		ckt_conn_flusher_start(ckt_conns[i]);
 		ckt_conn_watch_start(ckt_conns[i]);
 	}
+	ckt_gpu_trace_start();
 	return CUDA_SUCCESS;
 }
 
@@ -735,6 +754,7 @@ void ckt_conn_end(struct ckt_conn *conn)
 
 __attribute__((destructor)) static void program_ends(void)
 {
+	ckt_gpu_trace_end(NULL);
 	for (unsigned i = 0; i < ckt_conn_count; i++)
 		say_bye(ckt_conns[i]);
 	ckt_trace_end();

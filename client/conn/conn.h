@@ -188,6 +188,12 @@ CUresult ckt_conn_session_call(struct ckt_conn *conn, uint32_t proc, struct ckt_
 /* The same with encoded arguments. */
 CUresult ckt_conn_session_ask(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args,
 	struct ckt_reply *ret_reply);
+/*
+ * The same without waiting, and without taking the program's deferred error: done(data) is called by
+ * the thread that reads the reply.
+ */
+CUresult ckt_conn_session_tell(struct ckt_conn *conn, uint32_t proc, xdrproc_t xdr_args, void *args,
+	ckt_call_done done, void *data);
 /* Opens a session at conn->address_text. part, parts: of the window; see CKT_SESSION_WINDOW. */
 CUresult ckt_conn_open_session(
 	struct ckt_conn *conn, unsigned part, unsigned parts, struct ckt_devices_res *ret_devices);

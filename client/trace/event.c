@@ -91,11 +91,11 @@ static char *put_kernel(char *p, const struct ckt_trace_record *record, const ch
 size_t ckt_trace_event_put(char buffer[CKT_TRACE_EVENT_MAX], const struct ckt_trace_record *record,
 	const struct ckt_trace_text *text)
 {
-	static const char *const categories[] = {"runtime", "driver", "library"};
+	static const char *const categories[] = {"runtime", "driver", "library", "gpu"};
 	char *p = put_text(buffer, "{\"name\":");
 	p = ckt_trace_string_put(p, text->name, NAME_MAX_BYTES);
 	p = put_text(p, ",\"cat\":\"");
-	p = put_text(p, categories[text->category % 3]);
+	p = put_text(p, categories[text->category % 4]);
 	p = put_text(p, "\",\"ph\":\"X\",\"ts\":");
 	p = put_us(p, text->start_ns);
 	p = put_text(p, ",\"dur\":");
@@ -117,6 +117,11 @@ size_t ckt_trace_event_put(char buffer[CKT_TRACE_EVENT_MAX], const struct ckt_tr
 	}
 	if (record->flags & CKT_TRACE_F_KERNEL)
 		p = put_kernel(p, record, text->kernel);
+	if (text->category == CKT_TRACE_GPU) {
+		/* In place of the comma. */
+		p = put_text(p - 1, "}}");
+		return (size_t)(p - buffer);
+	}
 	p = put_text(p, "\"commands\":");
 	p = put_number(p, record->commands);
 	p = put_text(p,

@@ -271,6 +271,9 @@ static void end(const struct timespec *until)
 	/* A child of vfork must leave its parent's record as it is. */
 	if (!ckt_trace_get() || getpid() != ckt_trace_state.pid)
 		return;
+	void (*before_end)(const struct timespec *) = ckt_trace_state.before_end;
+	if (before_end)
+		before_end(until);
 	/* Threads that are still inside of calls find their rings. */
 	if (!__atomic_exchange_n(&ckt_trace_on, NULL, __ATOMIC_RELAXED))
 		return;

@@ -57,6 +57,12 @@ struct ckt_trace_state {
 	unsigned thread_count;
 	_Atomic uint64_t lost; /* calls of threads beyond the most */
 	_Atomic uint64_t bytes_sent, bytes_received;
+	/*
+	 * NULL: nothing.  Fetches what the GPU did last, before the file ends; until: as of
+	 * ckt_trace_lock_until.
+	 */
+	void (*_Atomic before_end)(const struct timespec *until);
+	uint64_t gpu_dropped; /* under ckt_trace_lock */
 	const char *names[CKT_TRACE_SITES_MAX];
 	uint8_t categories[CKT_TRACE_SITES_MAX];
 	uint32_t name_count;
@@ -119,6 +125,16 @@ void ckt_trace_writer_start(void);
 void ckt_trace_writer_wake(void);
 /* Ends the thread and the file.  until: as of ckt_trace_lock_until.  False: gave up. */
 bool ckt_trace_writer_end(const struct timespec *until);
+/*
+ * For events that are no calls (gpu_track.c).  Precondition of all: ckt_trace_lock held; of all but
+ * open: the file is open.  begin: where CKT_TRACE_EVENT_MAX bytes of an event go; commit: it has this
+ * size.  name: of a process or a thread.  dropped: records were, just now.
+ */
+bool ckt_trace_writer_open(void);
+char *ckt_trace_writer_begin(void);
+void ckt_trace_writer_commit(size_t size);
+void ckt_trace_writer_name(const char *what, int pid, int tid, const char *name);
+void ckt_trace_writer_dropped(int pid, int tid, uint64_t records);
 /* In a child of fork: forgets the file, which is the parent's. */
 void ckt_trace_writer_forget(void);
 

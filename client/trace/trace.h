@@ -21,7 +21,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum ckt_trace_category { CKT_TRACE_RUNTIME, CKT_TRACE_DRIVER, CKT_TRACE_LIBRARY };
+enum ckt_trace_category {
+	CKT_TRACE_RUNTIME,
+	CKT_TRACE_DRIVER,
+	CKT_TRACE_LIBRARY,
+	CKT_TRACE_GPU, /* no call: what the GPU did (gpu_track.h) */
+};
 
 enum {
 	CKT_TRACE_TABLE_VERSION = 1,

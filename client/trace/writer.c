@@ -63,15 +63,20 @@ static void flush(void)
 	writer.used = 0;
 }
 
-/* Where the next event goes: at least CKT_TRACE_EVENT_MAX bytes and a comma. */
-static char *begin_event(void)
+bool ckt_trace_writer_open(void)
+{
+	return writer.fd >= 0;
+}
+
+/* At least CKT_TRACE_EVENT_MAX bytes and a comma. */
+char *ckt_trace_writer_begin(void)
 {
 	if (writer.used + CKT_TRACE_EVENT_MAX + 2 > TEXT_SIZE)
 		flush();
 	return writer.text + writer.used;
 }
 
-static void end_event(size_t size)
+void ckt_trace_writer_commit(size_t size)
 {
 	writer.used += size;
 	writer.text[writer.used++] = ',';
@@ -102,15 +107,15 @@ static uint64_t ns_of(uint64_t ticks)
 
 /* ---- Events */
 
-static void put_name(const char *what, int tid, const char *name)
+void ckt_trace_writer_name(const char *what, int pid, int tid, const char *name)
 {
-	char *p = begin_event();
+	char *p = ckt_trace_writer_begin();
 	int n = snprintf(p, CKT_TRACE_EVENT_MAX,
 		"{\"name\":\"%s\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", what,
-		writer.pid, tid);
+		pid, tid);
 	char *end = ckt_trace_string_put(p + n, name, 64);
 	memcpy(end, "}}", 2);
-	end_event((size_t)(end + 2 - p));
+	ckt_trace_writer_commit((size_t)(end + 2 - p));
 }
 
 static void name_thread(struct ckt_trace_thread *t)
@@ -123,19 +128,20 @@ static void name_thread(struct ckt_trace_thread *t)
 		name[n - 1] = 0;
 	if (fd >= 0)
 		close(fd);
-	put_name("thread_name", t->tid, name);
+	ckt_trace_writer_name("thread_name", writer.pid, t->tid, name);
 	t->named = true;
 }
 
-static void put_dropped(const struct ckt_trace_thread *t, uint64_t records, uint64_t ns)
+void ckt_trace_writer_dropped(int pid, int tid, uint64_t records)
 {
-	char *p = begin_event();
+	uint64_t ns = (uint64_t)ckt_now_ns();
+	char *p = ckt_trace_writer_begin();
 	int n = snprintf(p, CKT_TRACE_EVENT_MAX,
 		"{\"name\":\"dropped records\",\"ph\":\"i\",\"s\":\"t\",\"ts\":%llu.%03llu,"
 		"\"pid\":%d,\"tid\":%d,\"args\":{\"records\":%llu}}",
-		(unsigned long long)(ns / 1000), (unsigned long long)(ns % 1000), writer.pid,
-		t->tid, (unsigned long long)records);
-	end_event((size_t)n);
+		(unsigned long long)(ns / 1000), (unsigned long long)(ns % 1000), pid, tid,
+		(unsigned long long)records);
+	ckt_trace_writer_commit((size_t)n);
 }
 
 /* Precondition: ckt_trace_lock held. */
@@ -154,7 +160,7 @@ static void put_record(const struct ckt_trace_thread *t, const struct ckt_trace_
 							: 0),
 		.duration_ns = ns_of(record->end - record->start),
 	};
-	end_event(ckt_trace_event_put(begin_event(), record, &text));
+	ckt_trace_writer_commit(ckt_trace_event_put(ckt_trace_writer_begin(), record, &text));
 }
 
 /* Precondition: ckt_trace_lock held. */
@@ -172,7 +178,7 @@ static void drain(struct ckt_trace_thread *t)
 	atomic_store_explicit(&t->head, tail, memory_order_release);
 	uint64_t dropped = atomic_load_explicit(&t->dropped, memory_order_relaxed);
 	if (dropped != t->reported) {
-		put_dropped(t, dropped - t->reported, (uint64_t)ckt_now_ns());
+		ckt_trace_writer_dropped(writer.pid, t->tid, dropped - t->reported);
 		t->reported = dropped;
 	}
 }
@@ -232,7 +238,8 @@ static void open_file(void)
 	writer.text[0] = '[';
 	writer.text[1] = '\n';
 	writer.used = 2;
-	put_name("process_name", writer.pid, program_invocation_short_name);
+	ckt_trace_writer_name(
+		"process_name", writer.pid, writer.pid, program_invocation_short_name);
 }
 
 void ckt_trace_writer_start(void)
@@ -268,12 +275,13 @@ static void put_end(void)
 	uint64_t dropped = 0;
 	for (struct ckt_trace_thread *t = s->threads; t; t = t->next)
 		dropped += t->reported;
-	char *p = begin_event();
+	char *p = ckt_trace_writer_begin();
 	writer.used += (size_t)snprintf(p, CKT_TRACE_EVENT_MAX,
 		"{\"name\":\"cricket_trace_end\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{"
-		"\"dropped_records\":%llu,\"calls_of_untraced_threads\":%llu}}\n]\n",
+		"\"dropped_records\":%llu,\"calls_of_untraced_threads\":%llu,"
+		"\"dropped_gpu_records\":%llu}}\n]\n",
 		writer.pid, writer.pid, (unsigned long long)dropped,
-		(unsigned long long)atomic_load(&s->lost));
+		(unsigned long long)atomic_load(&s->lost), (unsigned long long)s->gpu_dropped);
 	flush();
 }
 

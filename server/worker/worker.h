@@ -170,7 +170,7 @@ extern struct ckt_worker ckt_worker;
 /* Where of ckt_worker.stats calls are counted: see ckt_stat_index(). */
 enum {
 	CKT_STAT_SESSION = 1024,
-	CKT_STAT_LIBRARIES = CKT_STAT_SESSION + 8,
+	CKT_STAT_LIBRARIES = CKT_STAT_SESSION + 16,
 	CKT_STATS = CKT_STAT_LIBRARIES + (CKT_LIB_COUNT - 1) * (CKT_LIB_PROC_MAX + 1),
 };
 

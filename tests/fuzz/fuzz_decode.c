@@ -94,6 +94,8 @@ static const struct {
 	PROTOCOL(ckt_worker_status_res),
 	PROTOCOL(ckt_worker_stats_res),
 	PROTOCOL(ckt_worker_trace_args),
+	PROTOCOL(ckt_gpu_trace_args),
+	PROTOCOL(ckt_gpu_trace_res),
 	PROTOCOL(ckt_worker_trace_res),
 	PROTOCOL(ckt_control_trace_args),
 	PROTOCOL(ckt_control_trace_res),

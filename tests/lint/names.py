@@ -23,7 +23,7 @@ FUNCTION = re.compile(r"^(?!static\b|typedef\b|else\b|return\b|extern\b)(?:[A-Za
 
 
 # Files whose functions have the names that the C library's have, since programs call them.
-C_LIBRARY = ("base/glibc.c", "client/preload/system_calls.c")
+C_LIBRARY = ("base/glibc.c", "client/preload/process_exit.c", "client/preload/system_calls.c")
 NO_FUNCTIONS = {"compress()": "static behind a macro", "ElfW()": "a macro of <link.h>"}
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CRICKET_TRACE and CRICKET_STATS of whole programs: every call by name and in order, with kernel, bytes, stream and whether it waited; the
 counts agree with what the worker counted (cricketctl stats); a killed program's file can be read; several processes of one file."""
+import itertools
 import json
 import os
 import re
@@ -70,6 +71,64 @@ class Trace(Whole):
         self.assertEqual((count, commands), (len(seen), sum(e["args"]["commands"] for e in seen)))
         self.assertGreaterEqual(waits, sum(e["args"]["waited"] for e in seen))
         self.assertRegex(err, r"\n +3 +\S+ +\S+ +\S+  cudaMemcpy\n")
+
+    def test_gpu_time(self):
+        """CRICKET_TRACE_GPU=1: kernels and copies on tracks of their streams, with durations; the calls are as without it."""
+        server, file = self.server("s"), self.path("t.json")
+        program, session = self.start(server, CRICKET_TRACE=file, CRICKET_TRACE_GPU="1", CRICKET_STATS="1")
+        self.wait(lambda: [e for e in calls(file) if e["cat"] == "gpu" and "kernel" in e["args"]])
+        # While it runs the session has its trace.
+        code, _, err = self.may_fail(server, "trace", session, "-o", self.path("x"), "--seconds", "1")
+        self.assertEqual(code, 1, err)
+        self.assertIn("CRICKET_TRACE_GPU=1", err)
+        _, err = self.finish(program)
+        with open(file, encoding="utf-8") as f:
+            whole = json.load(f)
+        gpu = [e for e in whole if e.get("cat") == "gpu"]
+        seen = [e for e in whole if e["ph"] == "X" and e["cat"] != "gpu"]
+        self.assertEqual([e["name"] for e in seen], BEFORE + AFTER)
+        # Copies to the GPU travel in pieces.
+        self.assertEqual([name for name, _ in itertools.groupby("kernel" if "kernel" in e["args"] else e["name"] for e in gpu)],
+                         ["memcpy_htod", "kernel", "memcpy_dtoh"])
+        for e in gpu:
+            self.assertGreater(e["dur"], 0, e)
+        self.assertEqual([e["ts"] for e in gpu], sorted(e["ts"] for e in gpu))
+        # One stream, whose track has a name, of a process that is not the program's.
+        ((pid, tid),) = {(e["pid"], e["tid"]) for e in gpu}
+        self.assertNotEqual(pid, seen[0]["pid"])
+        names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in whole if e["ph"] == "M" and "name" in e["args"]}
+        self.assertRegex(names["thread_name", pid, tid], r"^stream 0x[0-9a-f]+$")
+        self.assertRegex(names["process_name", pid, 0], "^GPU of ")
+        first, second = (e for e in gpu if "kernel" in e["args"])
+        self.assertIn("saxpy", first["name"])
+        self.assertEqual((first["args"]["grid"], second["args"]["block"]), ([1172, 1, 1], [128, 1, 1]))
+        self.assertEqual(sum(e["args"]["bytes"] for e in gpu if "kernel" not in e["args"]), 3 * 1200028)
+        # Both clocks are this host's: what the GPU did ends after its call began.
+        for call, e in zip([e for e in seen if "kernel" in e["args"]], (first, second)):
+            self.assertGreater(e["ts"] + e["dur"], call["ts"])
+        self.assertEqual(len([e for e in gpu if "kernel" in e["args"]]), 2)
+        self.assertEqual((whole[-1]["args"]["dropped_records"], whole[-1]["args"]["dropped_gpu_records"]), (0, 0))
+        # The requests for it are no calls and no commands of the program's.
+        count, commands = map(int, re.search(r"cricket: (\d+) calls, (\d+) commands sent", err).groups())
+        self.assertEqual((count, commands), (len(seen), sum(e["args"]["commands"] for e in seen)))
+
+    def test_gpu_time_without_file(self):
+        server = self.server("s")
+        program, _ = self.start(server, CRICKET_TRACE_GPU="1")
+        _, err = self.finish(program)
+        self.assertRegex(err, r"^cricket: CRICKET_TRACE_GPU=1 has no effect without CRICKET_TRACE: .*\n$")
+
+    def test_gpu_time_after_restore(self):
+        """Another worker has another clock and knows of no trace: the thread begins one there."""
+        server, other, file = self.server("s"), self.server("t"), self.path("t.json")
+        program, session = self.start(server, CRICKET_TRACE=file, CRICKET_TRACE_GPU="1", CRICKET_STANDBY=other.address)
+        self.wait(lambda: [e for e in calls(file) if e["cat"] == "gpu" and "kernel" in e["args"]])
+        self.ctl(server, "migrate", session, "--to", other.address)
+        # The thread's own question shows that it has found the session again.
+        self.wait(lambda: self.may_fail(other, "trace", session, "-o", self.path("x"), "--seconds", "1")[0] != 0)
+        self.finish(program)
+        gpu = [e for e in calls(file) if e["cat"] == "gpu"]
+        self.assertEqual(len([e for e in gpu if "kernel" in e["args"]]), 2)
 
     def test_static_runtime(self):
         server, file = self.server("s"), self.path("t.json")

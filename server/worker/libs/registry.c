@@ -68,7 +68,7 @@ const char *ckt_stat_name(uint32_t index)
 {
 	static const char *const session[] = {"SESSION_NULL", "SESSION_HELLO", "SESSION_DEVICES",
 		"SESSION_BYE", "SESSION_ACK", "SESSION_HOST_FILL", "SESSION_WINDOW",
-		"SESSION_ENVIRONMENT"};
+		"SESSION_ENVIRONMENT", "SESSION_GPU_TRACE"};
 	if (index < CKT_STAT_SESSION)
 		return proc_name(&cuda, index);
 	if (index < CKT_STAT_LIBRARIES)

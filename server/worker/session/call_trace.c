@@ -45,11 +45,13 @@ static pthread_mutex_t answer_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	uint64_t number; /* of the trace, or of the last one */
 	_Atomic bool gpu_time;
-	int64_t read_ns; /* when somebody last read */
+	_Atomic bool of_client; /* the client's own: of commands there are no records */
+	int64_t read_ns;        /* when somebody last read */
 	struct ckt_traced *ring;
 	uint64_t head, tail;
 	uint64_t dropped;
 	struct ckt_traced_event *events; /* stay when the trace ends: the driver's events do */
+	unsigned next_event;             /* pairs are used in turn */
 	CUevent base;                    /* recorded at base_ns */
 	int64_t base_ns;
 } trace;
@@ -64,6 +66,11 @@ void ckt_call_trace_unlock(void)
 	pthread_mutex_unlock(&answer_lock);
 }
 
+bool ckt_call_trace_try_lock(void)
+{
+	return pthread_mutex_trylock(&answer_lock) == 0;
+}
+
 /* Precondition: trace_lock held. */
 static void stop(void)
 {
@@ -71,6 +78,13 @@ static void stop(void)
 	free(trace.ring);
 	trace.ring = NULL;
 	trace.head = trace.tail = 0;
+}
+
+/* A reader of cricketctl's that is gone.  Precondition: trace_lock held. */
+static bool idle(void)
+{
+	return trace.ring && !trace.of_client &&
+		ckt_now_ns() - trace.read_ns > CKT_CALL_TRACE_IDLE_NS;
 }
 
 /* Precondition: trace_lock held. */
@@ -155,20 +169,44 @@ static bool take_arguments(struct ckt_wcall *call, struct ckt_traced *traced)
 
 /* ---- GPU time */
 
-/* A free pair with its events; NULL: none.  Precondition: trace_lock held. */
+/*
+ * Puts what the GPU has done; the pair is free then.  Precondition: trace_lock held, and the first
+ * context current.
+ */
+static void collect_event(struct ckt_traced_event *event)
+{
+	float since, took;
+	if (event->state != EVENT_ISSUED ||
+		ckt_driver.cuEventQuery(event->end) == CUDA_ERROR_NOT_READY)
+		return;
+	event->state = EVENT_FREE;
+	if (event->trace != trace.number ||
+		ckt_driver.cuEventElapsedTime(&since, trace.base, event->start) ||
+		ckt_driver.cuEventElapsedTime(&took, event->start, event->end))
+		return;
+	event->call.start_ns = trace.base_ns + (int64_t)((double)since * 1e6);
+	event->call.duration_ns = (int64_t)((double)took * 1e6);
+	put(&event->call);
+}
+
+/*
+ * The next pair with its events, if the GPU is done with it; NULL: none.  Looks at one pair only, so
+ * that a command costs the same however many there are.  Precondition: as for collect_event.
+ */
 static struct ckt_traced_event *free_event(void)
 {
-	struct ckt_traced_event *event = trace.events;
-	for (int i = 0; i < CKT_CALL_TRACE_PAIRS; i++, event++) {
-		if (event->state != EVENT_FREE)
-			continue;
-		if (!event->start && ckt_driver.cuEventCreate(&event->start, 0))
-			event->start = NULL;
-		if (event->start && !event->end && ckt_driver.cuEventCreate(&event->end, 0))
-			event->end = NULL;
-		return event->end ? event : NULL;
-	}
-	return NULL;
+	struct ckt_traced_event *event = &trace.events[trace.next_event];
+	collect_event(event);
+	if (event->state != EVENT_FREE)
+		return NULL;
+	if (!event->start && ckt_driver.cuEventCreate(&event->start, 0))
+		event->start = NULL;
+	if (event->start && !event->end && ckt_driver.cuEventCreate(&event->end, 0))
+		event->end = NULL;
+	if (!event->end)
+		return NULL;
+	trace.next_event = (trace.next_event + 1) % CKT_CALL_TRACE_PAIRS;
+	return event;
 }
 
 /* The point from which the events' times count.  Precondition: trace_lock held. */
@@ -225,39 +263,36 @@ void ckt_call_trace_issued(struct ckt_traced_event *event)
 	pthread_mutex_unlock(&trace_lock);
 }
 
-/* Precondition: trace_lock held, and the first context current. */
-static void collect_events(void)
+/* Precondition: as for collect_event.  Returns how many the GPU has not finished. */
+static unsigned collect_events(void)
 {
-	struct ckt_traced_event *event = trace.events;
-	for (int i = 0; event && i < CKT_CALL_TRACE_PAIRS; i++, event++) {
-		float since, took;
-		if (event->state != EVENT_ISSUED ||
-			ckt_driver.cuEventQuery(event->end) == CUDA_ERROR_NOT_READY)
-			continue;
-		event->state = EVENT_FREE;
-		if (event->trace != trace.number ||
-			ckt_driver.cuEventElapsedTime(&since, trace.base, event->start) ||
-			ckt_driver.cuEventElapsedTime(&took, event->start, event->end))
-			continue;
-		event->call.start_ns = trace.base_ns + (int64_t)((double)since * 1e6);
-		event->call.duration_ns = (int64_t)((double)took * 1e6);
-		put(&event->call);
+	unsigned pending = 0;
+	for (unsigned i = 0; trace.events && i < CKT_CALL_TRACE_PAIRS; i++) {
+		/* The oldest first: viewers want each track in order. */
+		struct ckt_traced_event *event =
+			&trace.events[(trace.next_event + i) % CKT_CALL_TRACE_PAIRS];
+		collect_event(event);
+		pending += event->state == EVENT_ISSUED && event->trace == trace.number;
 	}
+	return pending;
 }
 
 /* ---- Commands */
 
 struct ckt_traced_event *ckt_call_trace_begin(struct ckt_wcall *call)
 {
-	struct ckt_traced *traced = calloc(1, sizeof *traced);
+	struct ckt_traced only_gpu, *traced = &only_gpu;
+	if (!trace.of_client)
+		traced = calloc(1, sizeof *traced);
 	if (!traced)
 		return NULL;
-	traced->name = call->proc->name;
+	*traced = (struct ckt_traced){.name = call->proc->name};
 	traced->thread = call->header.thread;
 	traced->flags = call->header.flags & CKT_CALL_BATCHED ? 0 : CKT_TRACED_WAITED;
 	traced->bytes = (uint64_t)(call->args.end - call->args.p);
 	bool on_gpu = take_arguments(call, traced);
-	call->traced = traced;
+	if (traced != &only_gpu)
+		call->traced = traced;
 	traced->start_ns = ckt_now_ns();
 	return on_gpu && trace.gpu_time ? begin_event(call, traced) : NULL;
 }
@@ -269,7 +304,7 @@ void ckt_call_trace_end(struct ckt_wcall *call)
 	pthread_mutex_lock(&trace_lock);
 	put(traced);
 	/* Nobody reads, and nobody will end it. */
-	if (trace.ring && ckt_now_ns() - trace.read_ns > CKT_CALL_TRACE_IDLE_NS)
+	if (idle())
 		stop();
 	pthread_mutex_unlock(&trace_lock);
 	ckt_call_trace_drop(call);
@@ -294,19 +329,23 @@ static bool unread(void)
 
 void ckt_call_trace_linger(void)
 {
-	for (int i = 0; i < LINGER_LOOKS && atomic_load(&ckt_call_trace_on) && unread(); i++)
+	/* A client has read its own, or does not care. */
+	for (int i = 0;
+		i < LINGER_LOOKS && atomic_load(&ckt_call_trace_on) && !trace.of_client && unread();
+		i++)
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 }
 
 /* ---- Requests */
 
-static int start(bool gpu_time, char message[CKT_MESSAGE_MAX])
+static int start(bool gpu_time, bool of_client, char message[CKT_MESSAGE_MAX])
 {
-	if (trace.ring && ckt_now_ns() - trace.read_ns > CKT_CALL_TRACE_IDLE_NS)
+	if (idle())
 		stop();
 	if (trace.ring) {
-		snprintf(message, CKT_MESSAGE_MAX,
-			"the session is being traced already: end that cricketctl trace first");
+		snprintf(message, CKT_MESSAGE_MAX, "the session is being traced already: %s",
+			trace.of_client ? "its program has CRICKET_TRACE_GPU=1"
+					: "end that cricketctl trace first");
 		return -EBUSY;
 	}
 	trace.ring = malloc(CKT_CALL_TRACE_RING * sizeof *trace.ring);
@@ -321,18 +360,28 @@ static int start(bool gpu_time, char message[CKT_MESSAGE_MAX])
 	trace.dropped = 0;
 	trace.base_ns = 0;
 	trace.gpu_time = gpu_time;
+	trace.of_client = of_client;
 	trace.read_ns = ckt_now_ns();
 	atomic_store(&ckt_call_trace_on, true);
 	return 0;
 }
 
-/* Precondition: both locks held. */
-static void answer(ckt_worker_trace_res *ret_res)
+/* Where an answer's records go, of either kind. */
+struct answer {
+	ckt_traced_call *calls;
+	unsigned count;
+	unsigned pending;
+	uint64_t dropped;
+	bool more;
+};
+
+/* Takes at most that many records.  Precondition: both locks held. */
+static void take_records(unsigned most, struct answer *answer)
 {
 	static ckt_traced_call list[CKT_TRACED_MAX];
 	static char kernels[CKT_TRACED_MAX][CKT_TRACED_KERNEL_MAX + 1];
 	unsigned count = 0;
-	for (; trace.head != trace.tail && count < CKT_TRACED_MAX; trace.head++, count++) {
+	for (; trace.head != trace.tail && count < most; trace.head++, count++) {
 		struct ckt_traced *call = &trace.ring[trace.head % CKT_CALL_TRACE_RING];
 		memcpy(kernels[count], call->kernel, sizeof kernels[count]);
 		list[count] = (ckt_traced_call){.name = (char *)call->name,
@@ -346,49 +395,88 @@ static void answer(ckt_worker_trace_res *ret_res)
 			.grid = {call->grid[0], call->grid[1], call->grid[2]},
 			.block = {call->block[0], call->block[1], call->block[2]}};
 	}
-	ret_res->calls.calls_len = count;
-	ret_res->calls.calls_val = list;
-	ret_res->more = trace.head != trace.tail;
-	ret_res->dropped = trace.dropped;
+	answer->calls = list;
+	answer->count = count;
+	answer->more = trace.head != trace.tail;
+	answer->dropped = trace.dropped;
 	trace.dropped = 0;
 }
 
-/* Precondition: both locks held. */
-static void serve(struct ckt_worker *worker, const ckt_worker_trace_args *args,
-	ckt_worker_trace_res *ret_res, char message[CKT_MESSAGE_MAX])
+struct request {
+	ckt_trace_action action;
+	uint64_t trace;
+	bool gpu_time, of_client;
+	unsigned most; /* records in the answer */
+};
+
+/* 0 or -errno with a message.  Precondition: both locks held. */
+static int serve(struct ckt_worker *worker, const struct request *request, struct answer *answer,
+	char message[CKT_MESSAGE_MAX])
 {
-	*ret_res = (ckt_worker_trace_res){.message = message, .trace = args->trace};
-	message[0] = 0;
-	if (args->action > CKT_TRACE_ACTION_STOP) {
-		ret_res->status = -EINVAL;
+	if (request->action > CKT_TRACE_ACTION_STOP) {
 		snprintf(message, CKT_MESSAGE_MAX, "unknown request to a trace");
-		return;
+		return -EINVAL;
 	}
-	if (args->action == CKT_TRACE_ACTION_START) {
-		ret_res->status = start(args->gpu_time, message);
-		ret_res->trace = trace.number;
-		return;
-	}
-	if (!trace.ring || args->trace != trace.number) {
-		ret_res->status = -ESRCH;
+	if (request->action == CKT_TRACE_ACTION_START)
+		return start(request->gpu_time, request->of_client, message);
+	if (!trace.ring || request->trace != trace.number ||
+		request->of_client != trace.of_client) {
 		snprintf(message, CKT_MESSAGE_MAX, "the trace has ended: nobody read it in time");
-		return;
+		return -ESRCH;
 	}
 	trace.read_ns = ckt_now_ns();
-	if (args->action == CKT_TRACE_ACTION_STOP)
+	if (request->action == CKT_TRACE_ACTION_STOP)
 		atomic_store(&ckt_call_trace_on, false);
 	if (trace.gpu_time && worker->first_context &&
 		!ckt_driver.cuCtxSetCurrent(worker->first_context))
-		collect_events();
-	answer(ret_res);
-	if (!atomic_load(&ckt_call_trace_on) && !ret_res->more)
+		answer->pending = collect_events();
+	take_records(request->most, answer);
+	if (!atomic_load(&ckt_call_trace_on) && !answer->more)
 		stop();
+	return 0;
 }
 
 void ckt_call_trace_serve(struct ckt_worker *worker, const ckt_worker_trace_args *args,
 	ckt_worker_trace_res *ret_res, char message[CKT_MESSAGE_MAX])
 {
+	struct request request = {.action = args->action,
+		.trace = args->trace,
+		.gpu_time = args->gpu_time,
+		.most = CKT_TRACED_MAX};
+	struct answer answer = {0};
+	message[0] = 0;
 	pthread_mutex_lock(&trace_lock);
-	serve(worker, args, ret_res, message);
+	int status = serve(worker, &request, &answer, message);
+	*ret_res = (ckt_worker_trace_res){.status = status,
+		.message = message,
+		.trace = status ? args->trace : trace.number,
+		.dropped = answer.dropped,
+		.more = answer.more,
+		.calls = {answer.count, answer.calls}};
 	pthread_mutex_unlock(&trace_lock);
+}
+
+void ckt_call_trace_serve_client(
+	struct ckt_worker *worker, const ckt_gpu_trace_args *args, ckt_gpu_trace_res *ret_res)
+{
+	struct request request = {.action = args->action,
+		.trace = args->trace,
+		.gpu_time = true,
+		.of_client = true,
+		.most = CKT_GPU_TRACED_MAX};
+	struct answer answer = {0};
+	char message[CKT_MESSAGE_MAX];
+	pthread_mutex_lock(&trace_lock);
+	int status = serve(worker, &request, &answer, message);
+	*ret_res = (ckt_gpu_trace_res){.status = status,
+		.trace = status ? args->trace : trace.number,
+		.dropped = answer.dropped,
+		.pending = answer.pending,
+		.more = answer.more,
+		.now_ns = ckt_now_ns(),
+		.calls = {answer.count, answer.calls}};
+	pthread_mutex_unlock(&trace_lock);
+	/* The executor's own. */
+	if (worker->current)
+		ckt_driver.cuCtxSetCurrent(worker->current->real);
 }

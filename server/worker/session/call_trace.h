@@ -6,9 +6,11 @@
  *	                              \--event pair of the stream--> GPU time, once the GPU is done
  *
  * One trace at a time.  Memory is bounded: a ring of CKT_CALL_TRACE_RING records and
- * CKT_CALL_TRACE_PAIRS pairs of events; what does not fit is dropped and counted.  A trace that
- * nobody reads for CKT_CALL_TRACE_IDLE_NS ends by itself.  Without a trace a command costs one test.
- * The executor takes one lock, a leaf, for moments only.
+ * CKT_CALL_TRACE_PAIRS pairs of events; what does not fit is dropped and counted.  A trace of
+ * cricketctl that nobody reads for CKT_CALL_TRACE_IDLE_NS ends by itself; one of the client's own
+ * (CRICKET_TRACE_GPU=1) ends with its session, holds only what the GPU did, and is read over the
+ * client's connection.  Without a trace a command costs one test.  The executor takes one lock, a
+ * leaf, for moments only.
  */
 #pragma once
 
@@ -39,6 +41,14 @@ void ckt_call_trace_end(struct ckt_wcall *call);
 void ckt_call_trace_linger(void);
 /* The call is given up; takes call->traced. */
 void ckt_call_trace_drop(struct ckt_wcall *call);
+
+/*
+ * Answers CKT_SESSION_GPU_TRACE, from the executor, whose context stays current.
+ * Precondition: ckt_call_trace_try_lock was true; the answer is the trace's, valid until the unlock.
+ */
+bool ckt_call_trace_try_lock(void);
+void ckt_call_trace_serve_client(
+	struct ckt_worker *worker, const ckt_gpu_trace_args *args, ckt_gpu_trace_res *ret_res);
 
 /*
  * Answers TRACE.  After STOP, READ gives what is left while the answer says `more`.

@@ -196,6 +196,21 @@ static bool take_environment(struct ckt_wcall *call)
 	return true;
 }
 
+static bool gpu_trace(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_gpu_trace_args args = {0};
+	ckt_gpu_trace_res res = {.status = -EAGAIN};
+	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_gpu_trace_args, &args))
+		return false;
+	bool mine = ckt_call_trace_try_lock();
+	if (mine)
+		ckt_call_trace_serve_client(worker, &args, &res);
+	send_results(call, (xdrproc_t)xdr_ckt_gpu_trace_res, &res);
+	if (mine)
+		ckt_call_trace_unlock();
+	return true;
+}
+
 static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_devices_res devices;
@@ -224,6 +239,12 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		break;
 	case CKT_SESSION_ENVIRONMENT:
 		if (!take_environment(call)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
+	case CKT_SESSION_GPU_TRACE:
+		if (!gpu_trace(worker, call)) {
 			ckt_wcall_free(call);
 			return PROGRESS_BROKEN;
 		}

@@ -145,5 +145,48 @@ static void test_late(void)
 	ckt_call_trace_linger();
 }
 
-UNIT_SUITE(call_trace, {"records", test_records}, {"one at a time", test_one_at_a_time},
-	{"bound", test_bound}, {"late", test_late})
+static ckt_gpu_trace_res gpu;
+
+static int ask_as_client(ckt_trace_action action, uint64_t trace)
+{
+	ckt_gpu_trace_args args = {.action = action, .trace = trace};
+	YES(ckt_call_trace_try_lock());
+	ckt_call_trace_serve_client(&ckt_worker, &args, &gpu);
+	ckt_call_trace_unlock();
+	return gpu.status;
+}
+
+/* The client's own: no commands, no end without readers, and neither reads the other's. */
+static void test_of_client(void)
+{
+	uint8_t none[8] = {0};
+	IS(ask_as_client(CKT_TRACE_ACTION_START, 0), 0);
+	uint64_t trace = gpu.trace;
+	YES(gpu.now_ns > 0);
+	YES(atomic_load(&ckt_call_trace_on));
+	IS(ask(CKT_TRACE_ACTION_START, 0), -EBUSY);
+	HAS(message, "CRICKET_TRACE_GPU=1");
+	IS(ask(CKT_TRACE_ACTION_READ, trace), -ESRCH);
+	IS(ask(CKT_TRACE_ACTION_STOP, trace), -ESRCH);
+	struct ckt_wcall *call = begun(CKT_PROC_CTX_SYNCHRONIZE, none, 8, 0);
+	CU_ASSERT_PTR_NULL(call->traced);
+	ckt_wcall_free(call);
+	IS(ask_as_client(CKT_TRACE_ACTION_READ, trace + 1), -ESRCH);
+	IS(ask_as_client(7, trace), -EINVAL);
+	IS(ask_as_client(CKT_TRACE_ACTION_READ, trace), 0);
+	IS(gpu.calls.calls_len, 0);
+	IS(gpu.dropped + gpu.pending + (uint64_t)gpu.more, 0);
+	IS(ask_as_client(CKT_TRACE_ACTION_STOP, trace), 0);
+	NO(atomic_load(&ckt_call_trace_on));
+	IS(ask(CKT_TRACE_ACTION_START, 0), 0);
+	IS(ask_as_client(CKT_TRACE_ACTION_START, 0), -EBUSY);
+	IS(ask_as_client(CKT_TRACE_ACTION_STOP, res.trace), -ESRCH);
+	IS(ask(CKT_TRACE_ACTION_STOP, res.trace), 0);
+	/* An answer of the other kind is on its way: the executor does not wait. */
+	ckt_call_trace_lock();
+	NO(ckt_call_trace_try_lock());
+	ckt_call_trace_unlock();
+}
+
+UNIT_SUITE(call_trace, {"of the client", test_of_client}, {"records", test_records},
+	{"one at a time", test_one_at_a_time}, {"bound", test_bound}, {"late", test_late})

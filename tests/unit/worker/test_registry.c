@@ -58,7 +58,7 @@ static void test_statistics(void)
 	IS(ckt_stat_index(CKT_CUDA_PROG, 5), 5);
 	IS(ckt_stat_index(CKT_CUDA_PROG, CKT_STAT_SESSION), CKT_STATS);
 	IS(ckt_stat_index(CRICKET_SESSION_PROG, 2), CKT_STAT_SESSION + 2);
-	IS(ckt_stat_index(CRICKET_SESSION_PROG, 8), CKT_STATS);
+	IS(ckt_stat_index(CRICKET_SESSION_PROG, 16), CKT_STATS);
 	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLAS), 0), CKT_STAT_LIBRARIES);
 	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLASLT), 1),
 		CKT_STAT_LIBRARIES + CKT_LIB_PROC_MAX + 2);
@@ -66,7 +66,8 @@ static void test_statistics(void)
 	IS(ckt_stat_index(ckt_lib_prog(CKT_LIB_CUBLAS), CKT_LIB_PROC_MAX + 1), CKT_STATS);
 	IS(ckt_stat_index(0x20434bff, 1), CKT_STATS);
 	TEXT(ckt_stat_name(CKT_STAT_SESSION + 2), "SESSION_DEVICES");
-	TEXT(ckt_stat_name(CKT_STAT_LIBRARIES - 1), "SESSION_ENVIRONMENT");
+	TEXT(ckt_stat_name(CKT_STAT_SESSION + 8), "SESSION_GPU_TRACE");
+	YES(ckt_stat_name(CKT_STAT_SESSION + 9) == NULL);
 	YES(ckt_stat_name(CKT_STATS - 1) == NULL);
 	for (uint32_t i = 0; i < ckt_cuda_proc_count; i++)
 		YES(ckt_stat_name(i) == ckt_cuda_procs[i].name);
