@@ -78,9 +78,46 @@ static const char *job_of(const struct jobs *jobs, const char *session)
 	return NULL;
 }
 
-static json_t *session_json(
-	const ckt_control_session *session, const char *job, const char *owner, const char *project)
+/* What the sessions' connections run over, of one page; empty: a server of an older version. */
+static void connections_read(const struct ckt_ctl_args *args, const char *after,
+	ckt_control_connections_res *ret_connections)
 {
+	struct ckt_ctl_server server;
+	ckt_control_list_args call = {.after = (char *)after};
+	*ret_connections = (ckt_control_connections_res){0};
+	if (ckt_ctl_connect(args, &server) != CKT_EXIT_DONE)
+		return;
+	if (ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_CONNECTIONS,
+		    (xdrproc_t)xdr_ckt_control_list_args, &call,
+		    (xdrproc_t)xdr_ckt_control_connections_res, ret_connections,
+		    ckt_net_now_ms() + TIMEOUT_MS, -1)) {
+		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)ret_connections);
+		*ret_connections = (ckt_control_connections_res){0};
+	}
+	ckt_ctl_disconnect(&server);
+}
+
+/* NULL: its worker did not say. */
+static const ckt_control_connection *connection_of(
+	const ckt_control_connections_res *connections, const char *session)
+{
+	for (u_int i = 0; i < connections->sessions.sessions_len; i++)
+		if (strcmp(connections->sessions.sessions_val[i].session, session) == 0)
+			return &connections->sessions.sessions_val[i];
+	return NULL;
+}
+
+/* What the listing knows of a session beside what LIST tells. */
+struct beside {
+	const char *job; /* NULL: none */
+	const char *owner, *project;
+	const ckt_control_connection *connection; /* NULL: not known */
+};
+
+static json_t *session_json(const ckt_control_session *session, const struct beside *beside)
+{
+	const char *job = beside->job, *owner = beside->owner, *project = beside->project;
+	const ckt_control_connection *connection = beside->connection;
 	char started[64];
 	json_t *object = json_object();
 	json_object_set_new(object, "session", ckt_ctl_json_text(session->session));
@@ -97,21 +134,41 @@ static json_t *session_json(
 	json_object_set_new(
 		object, "owner", *owner == '-' ? json_null() : ckt_ctl_json_text(owner));
 	json_object_set_new(object, "project", *project ? ckt_ctl_json_text(project) : json_null());
+	json_object_set_new(object, "transport",
+		connection ? ckt_ctl_json_text(connection->transport) : json_null());
+	json_object_set_new(
+		object, "lanes", connection ? json_integer(connection->lanes) : json_null());
 	return object;
 }
 
-static void session_line(const ckt_control_session *session, const char *job, const char *owner)
+/* "tcp", "tcp+4" with four lanes, "-" if not known. */
+static const char *transport_text(const ckt_control_connection *connection, char *text, size_t size)
 {
+	char clean[CKT_CONTROL_TRANSPORT + 1];
+	if (!connection)
+		return "-";
+	ckt_ctl_clean(connection->transport, clean, sizeof clean);
+	if (connection->lanes)
+		snprintf(text, size, "%s+%u", clean, connection->lanes);
+	else
+		snprintf(text, size, "%s", clean);
+	return text;
+}
+
+static void session_line(const ckt_control_session *session, const struct beside *beside)
+{
+	const char *job = beside->job;
 	char clean_job[CKT_JOB_NAME_MAX + 1], program[CKT_NAME_MAX + 1],
 		client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1],
-		clean_owner[80];
-	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %-20s  %s%s%s\n", session->session,
+		clean_owner[80], transport[32];
+	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %-20s  %-6s  %s%s%s\n", session->session,
 		ckt_ctl_clean(session->program_name, program, sizeof program),
 		ckt_ctl_clean(session->client, client, sizeof client), session->client_pid,
 		session->gpu, ckt_ctl_size_text(session->memory_bytes, memory, sizeof memory),
 		ckt_ctl_state_name(session->state),
 		ckt_ctl_time_text(session->started, started, sizeof started),
-		ckt_ctl_clean(owner, clean_owner, sizeof clean_owner), job ? "  " : "",
+		transport_text(beside->connection, transport, sizeof transport),
+		ckt_ctl_clean(beside->owner, clean_owner, sizeof clean_owner), job ? "  " : "",
 		job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
 	if (*session->note)
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
@@ -119,7 +176,7 @@ static void session_line(const ckt_control_session *session, const char *job, co
 
 /* Prints the sessions of one answer, or adds them to the list. */
 static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
-	const struct jobs *jobs, json_t *list)
+	const struct jobs *jobs, const ckt_control_connections_res *connections, json_t *list)
 {
 	struct ckt_ctl_owners owners;
 	uint32_t numbers[CKT_CONTROL_LIST_MAX];
@@ -128,14 +185,14 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 	ckt_ctl_owners_read(args, numbers, res->sessions.sessions_len, &owners);
 	for (u_int i = 0; i < res->sessions.sessions_len; i++) {
 		const ckt_control_session *session = &res->sessions.sessions_val[i];
-		const char *job = job_of(jobs, session->session),
-			   *owner = ckt_ctl_owner_name(&owners, i, session->uid);
+		struct beside beside = {.job = job_of(jobs, session->session),
+			.owner = ckt_ctl_owner_name(&owners, i, session->uid),
+			.project = ckt_ctl_owner_project(&owners, i),
+			.connection = connection_of(connections, session->session)};
 		if (args->json)
-			json_array_append_new(list,
-				session_json(
-					session, job, owner, ckt_ctl_owner_project(&owners, i)));
+			json_array_append_new(list, session_json(session, &beside));
 		else
-			session_line(session, job, owner);
+			session_line(session, &beside);
 	}
 	ckt_ctl_owners_free(&owners);
 }
@@ -168,11 +225,14 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		if (status != CKT_EXIT_DONE)
 			break;
 		if (!any && !args->json)
-			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %s  %s\n", "SESSION",
-				"PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE", "STARTED",
-				"OWNER", "JOB");
+			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %-6s  %s  %s\n",
+				"SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE",
+				"STARTED", "OVER", "OWNER", "JOB");
 		any = true;
-		print_page(args, &res, &jobs, list);
+		ckt_control_connections_res connections;
+		connections_read(args, after, &connections);
+		print_page(args, &res, &jobs, &connections, list);
+		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
 		if (res.sessions.sessions_len)
 			snprintf(after, sizeof after, "%s",
 				res.sessions.sessions_val[res.sessions.sessions_len - 1].session);

@@ -154,6 +154,7 @@ static const struct {
 	PROTOCOL(ckt_worker_hold_args),
 	PROTOCOL(ckt_worker_hold_res),
 	PROTOCOL(ckt_control_jobs_res),
+	PROTOCOL(ckt_control_connections_res),
 	PROTOCOL(ckt_control_job_args),
 	PROTOCOL(ckt_control_job_key_args),
 	PROTOCOL(ckt_control_job_look_args),

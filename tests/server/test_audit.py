@@ -49,6 +49,7 @@ CALLS = {
     "devices": (b"", None, None, "ok"),
     "nvml": (u32(0xffff) + u32(0) + u32(0) + 3 * u32(0), None, None, "failed"),
     "jobs": (text(""), None, None, "ok"),
+    "connections": (text(""), None, None, "ok"),
     "owners": (u32(0), None, None, "ok"),
     "owned_events": (u64(0), None, None, "ok"),
     "job_hold": (text("no-job"), None, "no-job", "refused"),

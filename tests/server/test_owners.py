@@ -14,7 +14,7 @@ import wire  # noqa: E402
 from fixture import ServerTest, wait_until  # noqa: E402
 
 ALICE, MALLORY = 1001, 1002
-CHECKPOINT, RESTORE, SAVE, IMAGE, RESTORE2 = 5, 6, 13, 15, 16
+CHECKPOINT, RESTORE, SAVE, IMAGE, RESTORE2, CONNECTIONS = 5, 6, 13, 15, 16, 41
 
 
 def as_user(uid, function):
@@ -113,6 +113,23 @@ class Owners(ServerTest):
                 status, message = answer.u32(), answer.text()
         os.close(fd)
         return [status, message]
+
+
+class Connections(Owners):
+    def test_of_own_sessions(self):
+        """What sessions run over: told to their owner and to root, and to nobody else."""
+        self.start()
+        session = self.program(ALICE)
+
+        def told():
+            with wire.Peer(self.socket) as peer:
+                peer.hello(wire.HELLO_CONTROL)
+                r = peer.call(CONNECTIONS, wire.text(""))
+                return [(r.text(), r.text(), r.u32()) for _ in range(r.u32())]
+        wait_until(told)
+        self.assertEqual(told(), [(session, "unix", 2)])
+        self.assertEqual(as_user(ALICE, told), [[session, "unix", 2]])
+        self.assertEqual(as_user(MALLORY, told), [])
 
 
 class Theft(Owners):

@@ -665,7 +665,8 @@ class Ctl(ServerTest):
             listing = json.loads(self.ctl("ps", "--json").stdout)
             self.assertEqual(list(listing), ["sessions"])
             (entry,) = listing["sessions"]
-            self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job", "owner", "project"])
+            self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job", "owner", "project",
+                                           "transport", "lanes"])
             self.assertEqual((entry["session"], entry["client"], entry["pid"], entry["gpu"], entry["memory_bytes"], entry["state"]),
                              (session, "a-host", 99, 0, 4096, "running"))
             self.assertNotIn("\x1b", self.ctl("ps").stdout, "a program's name must not reach the terminal raw")

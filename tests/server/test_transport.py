@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 import unittest
 
@@ -47,6 +48,32 @@ class Transport(Whole):
     def stats(self, server, session):
         return json.loads(self.ctl(server, "stats", session, "--json"))
 
+    def listed(self, server):
+        """(transport, lanes) of the only session, as cricketctl ps has them."""
+        (session,) = json.loads(self.ctl(server, "ps", "--json"))["sessions"]
+        return session["transport"], session["lanes"]
+
+    def test_lanes_are_listed(self):
+        """With lanes, which a large copy opens."""
+        server = self.server("one")
+        code = textwrap.dedent("""
+            import ctypes, sys
+            cuda = ctypes.CDLL("libcuda.so.1")
+            memory, context, size = ctypes.c_uint64(), ctypes.c_void_p(), 64 << 20
+            assert cuda.cuInit(0) == 0
+            assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+            assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(size)) == 0
+            assert cuda.cuMemcpyHtoD_v2(memory, ctypes.create_string_buffer(size), ctypes.c_size_t(size)) == 0
+            print("copied", flush=True)
+            sys.stdin.read()""")
+        program = subprocess.Popen([self.tree.tool("cricket-run"), "--server", server.address, sys.executable, "-c", code], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, env={**runner.clean_environment(), "HOME": self.home, "CRICKET_LANES": "3"})
+        self.addCleanup(program.kill)
+        self.assertEqual(program.stdout.readline(), "copied\n")
+        self.wait(lambda: self.listed(server) == ("tcp", 3))
+        self.assertIn("  tcp+3 ", self.ctl(server, "ps"))
+        program.communicate()
+
     def refused(self, address, **env):
         """What the program says when it finds no GPU."""
         done = subprocess.run([self.tree.tool("cricket-run"), "--server", address, PROGRAM], env={**runner.clean_environment(), "HOME": self.home, **env},
@@ -64,6 +91,8 @@ class Transport(Whole):
             with self.subTest(address=address, forced=forced):
                 program, session = self.start_at(server, address, "p%d" % number, **({"CRICKET_TRANSPORT": forced} if forced else {}))
                 self.assertEqual(self.stats(server, session)["transport"], over)
+                self.assertEqual(self.listed(server), (over, 0))
+                self.assertRegex(self.ctl(server, "ps"), r"Z  %s +(uid:\d+|nobody)" % over)
                 self.assertEqual(self.finish(program), (expected, ""))
                 self.wait(lambda: runner.sessions_of(self.tree, server) == [])
                 self.assertIn("the client is connected over " + over, self.log_of(server))

@@ -70,6 +70,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_GPU_USE] = {"gpu_use", ANSWER_NUMBER},
 	[CKT_CONTROL_BASE] = {"base", ANSWER_RESULT, AT(ckt_control_base_args, session)},
 	[CKT_CONTROL_JOBS] = {"jobs"},
+	[CKT_CONTROL_CONNECTIONS] = {"connections"},
 	[CKT_CONTROL_OWNERS] = {"owners"},
 	[CKT_CONTROL_OWNED_EVENTS] = {"owned_events"},
 	[CKT_CONTROL_JOB_HOLD] = {"job_hold", ANSWER_RESULT, 0, AT(ckt_control_job_args, job)},

@@ -33,6 +33,7 @@ void ckt_daemon_image_peer_gone(struct ckt_peer *peer);
 /* No connection holds the session any more. */
 void ckt_daemon_image_let_go(struct ckt_session *session);
 
+void ckt_control_connections(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_trace(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_trace_read(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -23,6 +23,7 @@
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/nccl/nccl_ids.h"
 #include "server/worker/session/call_trace.h"
+#include "server/worker/session/lane.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_operations.h"
@@ -462,7 +463,8 @@ static int stats(struct ckt_request *request)
 	pthread_mutex_lock(&control_lock);
 	snprintf(transport, sizeof transport, "%s%s", CKT_STAT_TRANSPORT,
 		ckt_output_transport(&worker->output));
-	list[count++] = (ckt_worker_stat){.name = transport};
+	list[count++] =
+		(ckt_worker_stat){.name = transport, .calls = ckt_worker_lanes_count(worker)};
 	for (unsigned i = 0; i < CKT_STATS && count < CKT_WORKER_STATS_MAX && worker->stats; i++) {
 		struct ckt_stat *stat = &worker->stats[i];
 		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED);

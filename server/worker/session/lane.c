@@ -165,6 +165,14 @@ static void end_set(struct ckt_worker *worker, struct ckt_worker_lane_set *set)
 	}
 }
 
+unsigned ckt_worker_lanes_count(struct ckt_worker *worker)
+{
+	lock(worker);
+	unsigned count = worker->lanes.current ? worker->lanes.current->count : 0;
+	unlock(worker);
+	return count;
+}
+
 void ckt_worker_lanes_end(struct ckt_worker *worker)
 {
 	lock(worker);

@@ -45,6 +45,8 @@ void ckt_worker_lanes_init(struct ckt_worker_lanes *lanes);
  */
 ckt_hello_status ckt_worker_lanes_accept(
 	struct ckt_worker *worker, int fd, uint32_t xid, uint64_t number);
+/* Those that are open. */
+unsigned ckt_worker_lanes_count(struct ckt_worker *worker);
 /* Ends all lanes: when it returns, no piece is on its way. */
 void ckt_worker_lanes_end(struct ckt_worker *worker);
 /* The same, and until it is called with false no lane is taken: a session that freezes has none. */

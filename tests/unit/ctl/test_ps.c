@@ -52,6 +52,9 @@ static bool list(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret
 static ckt_control_job job = {(char *)"0123456789ab", (char *)"mine"};
 static ckt_control_jobs_res jobs = {.sessions = {1, &job}};
 
+static ckt_control_connection connection = {(char *)"0123456789ab", (char *)"tcp", 4};
+static ckt_control_connections_res connections = {.sessions = {1, &connection}};
+
 static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
 {
 	(void)args, (void)fd, (void)ret_xdr, (void)ret_res;
@@ -61,7 +64,8 @@ static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 static void test_json(void)
 {
 	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
-		"memory_bytes", "state", "started", "job", "owner", "project"};
+		"memory_bytes", "state", "started", "job", "owner", "project", "transport",
+		"lanes"};
 	static ckt_control_owner owner = {(char *)"token:alice", (char *)"vision"};
 	static ckt_control_owners_res owners = {.owners = {1, &owner}};
 	begin();
@@ -70,6 +74,8 @@ static void test_json(void)
 		(struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
 	replies[CKT_CONTROL_OWNERS] =
 		(struct reply){(xdrproc_t)xdr_ckt_control_owners_res, &owners, NULL};
+	replies[CKT_CONTROL_CONNECTIONS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_connections_res, &connections, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"),
 	       *first = json_array_get(array, 0);
@@ -86,8 +92,12 @@ static void test_json(void)
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "job")));
 	TEXT(json_string_value(json_object_get(first, "owner")), "token:alice");
 	TEXT(json_string_value(json_object_get(first, "project")), "vision");
+	TEXT(json_string_value(json_object_get(first, "transport")), "tcp");
+	IS(json_integer_value(json_object_get(first, "lanes")), 4);
+	YES(json_is_null(json_object_get(json_array_get(array, 1), "transport")));
+	YES(json_is_null(json_object_get(json_array_get(array, 1), "lanes")));
 	json_decref(json);
-	IS(seen_count, 5);
+	IS(seen_count, 7);
 }
 
 static void test_text(void)
@@ -97,12 +107,17 @@ static void test_text(void)
 	/* An older server knows nothing of jobs, and ends that connection. */
 	replies[CKT_CONTROL_JOBS].answer = hang_up;
 	replies[CKT_CONTROL_OWNERS].answer = hang_up;
+	replies[CKT_CONTROL_CONNECTIONS].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
 	HAS(out, "fffffffffff0");
+	HAS(out, "  -       uid:0");
+	replies[CKT_CONTROL_CONNECTIONS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_connections_res, &connections, NULL};
 	replies[CKT_CONTROL_JOBS] =
 		(struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &jobs, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
 	HAS(out, "  mine\n");
+	HAS(out, "  tcp+4   uid:0");
 	HAS(out, "SESSION");
 	HAS(out, "0123456789ab");
 	HAS(out, "fffffffffff0");

@@ -124,6 +124,16 @@ static int encode_trace(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
 		xid, 0, (xdrproc_t)xdr_ckt_worker_trace_res, &res, ret_data, ret_size);
 }
 
+static int encode_stats(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
+{
+	ckt_worker_stat rows[] = {{.name = (char *)"launch_kernel", .calls = 77},
+		{.name = (char *)(worker.transport ? worker.transport : "none"),
+			.calls = worker.lanes}};
+	struct ckt_worker_stats_res res = {.stats = {2, rows}};
+	return ckt_net_encode_reply(
+		xid, 0, (xdrproc_t)xdr_ckt_worker_stats_res, &res, ret_data, ret_size);
+}
+
 static void answer(int fd, uint32_t xid, uint32_t proc)
 {
 	struct ckt_worker_result result = {.status = worker.status,
@@ -159,8 +169,9 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	     is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
 	uint8_t *data;
 	size_t size;
-	if (proc == CKT_WORKER_TRACE
-			? encode_trace(xid, &data, &size)
+	if (proc == CKT_WORKER_TRACE ? encode_trace(xid, &data, &size)
+			: proc == CKT_WORKER_STATS
+			? encode_stats(xid, &data, &size)
 			: ckt_net_encode_reply(xid, 0,
 				  is_make               ? (xdrproc_t)xdr_ckt_worker_nccl_make_res
 					  : is_hold     ? (xdrproc_t)xdr_ckt_worker_hold_res

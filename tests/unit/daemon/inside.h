@@ -41,6 +41,9 @@ extern struct fake_worker {
 	/* of a TRACE: the records that it answers, and what it was asked for */
 	unsigned traced;
 	struct ckt_worker_trace_args trace;
+	/* the row of STATS beside one call; NULL: "none" */
+	const char *transport;
+	unsigned lanes;
 	unsigned ids; /* of an NCCL_MAKE, whatever it was asked for */
 	unsigned calls[64], descriptors;
 	int channel; /* where a test sets it to -1: the latest group channel, the test's */
