@@ -153,6 +153,12 @@ static bool take_arguments(struct ckt_wcall *call, struct ckt_traced *traced)
 	case CKT_PROC_MEMCPY_DTOD:
 		TAKE(memcpy_dtod, args.size);
 		return true;
+	case CKT_PROC_LANE_HTOD:
+		TAKE(lane_htod, args.size);
+		return true;
+	case CKT_PROC_LANE_DTOH:
+		TAKE(lane_dtoh, args.size);
+		return true;
 	case CKT_PROC_MEMCPY2D_HTOD:
 		TAKE(memcpy2d_htod, (uint64_t)args.width * args.height);
 		return true;
