@@ -530,8 +530,7 @@ static void mutate_manifest(int place)
 static int start_worker(uint64_t memory_limit, int image_fd, char *ret_message)
 {
 	s.wire.env[0] = library_path[0] ? library_path : NULL;
-	return wire_start(
-		&s.wire, worker_path, driver_path, memory_limit, image_fd, ret_message);
+	return wire_start(&s.wire, worker_path, driver_path, memory_limit, image_fd, ret_message);
 }
 
 /* The session ends with an image, which a new worker restores, or refuses with a sentence. */

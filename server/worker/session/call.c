@@ -166,9 +166,8 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 	 * Only a call that was prepared has an entry.  One that is rejected before may have the
 	 * number of another, whose reply is none of its business.
 	 */
-	struct ckt_stored *stored = private->kept_body
-		? ckt_replies_find(&worker->replies, call->header.seq)
-		: NULL;
+	struct ckt_stored *stored =
+		private->kept_body ? ckt_replies_find(&worker->replies, call->header.seq) : NULL;
 	if (stored) {
 		if (private->body == private->kept_body) {
 			uint8_t *fitting = realloc(private->body, private->size);
