@@ -100,6 +100,8 @@ struct ckt_worker {
 	int64_t started; /* seconds since the epoch */
 	char note[CKT_MESSAGE_MAX];
 	CUcontext first_context; /* the first device's primary one */
+	/* started before its session is known, see start.h; and for all GPUs that the driver has */
+	bool warm, warm_all;
 
 	/* The executor's. */
 	struct ckt_objects objects;

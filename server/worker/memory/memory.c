@@ -48,6 +48,13 @@ void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, 
 	ckt_ranges_give(&memory->addresses, base, size);
 }
 
+void ckt_memory_set_limit(struct ckt_memory *memory, uint64_t limit)
+{
+	pthread_mutex_lock(&memory->lock);
+	memory->limit = limit;
+	pthread_mutex_unlock(&memory->lock);
+}
+
 void ckt_memory_move(struct ckt_memory *memory, uint64_t base, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);

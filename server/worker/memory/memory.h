@@ -101,6 +101,8 @@ void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, 
 	uint64_t limit, const struct ckt_memory_ops *ops, void *opaque);
 /* Other addresses.  Precondition: nothing was ever allocated. */
 void ckt_memory_move(struct ckt_memory *memory, uint64_t base, uint64_t size);
+/* Another limit, 0: none.  Precondition: nothing was ever allocated. */
+void ckt_memory_set_limit(struct ckt_memory *memory, uint64_t limit);
 /* Unmaps everything. */
 void ckt_memory_fini(struct ckt_memory *memory);
 

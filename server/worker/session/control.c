@@ -111,6 +111,31 @@ static int preload(struct ckt_request *request)
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
 }
 
+/* Before the session is known: the worker ends with the connection, as one that preloads. */
+static int warm(struct ckt_request *request)
+{
+	ckt_worker_start_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_start_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_start_res res = {.status = -EINVAL, .message = message};
+	atomic_store(&request->worker->start_seen, true);
+	pthread_mutex_lock(&control_lock);
+	if (started || request->worker->stats || args.restore) {
+		snprintf(message, sizeof message, "this worker was told before what to do");
+	} else {
+		res.status = ckt_worker_start_warm(request->worker, &args, message, sizeof message);
+		if (res.status)
+			ckt_error("%s", message);
+		request->end = res.status != 0;
+		request->ahead = !res.status;
+	}
+	pthread_mutex_unlock(&control_lock);
+	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_start_res, &res);
+}
+
 /* START cannot come in between. */
 static int serve_ids(
 	struct ckt_request *request, int (*serve)(struct ckt_request *request, bool ready))
@@ -508,6 +533,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return ckt_worker_control_reply(request, NULL, NULL);
 	case CKT_WORKER_START:
 		return start(request);
+	case CKT_WORKER_WARM:
+		return warm(request);
 	case CKT_WORKER_PRELOAD:
 		return preload(request);
 	case CKT_WORKER_NCCL_MAKE:
@@ -626,7 +653,9 @@ static void *control_thread(void *opaque)
 		if (memory_fd >= 0)
 			close(memory_fd);
 		if (bond.preloaded && !ckt_worker_control_started())
-			ckt_worker_end("the session that was to move here stays at its server");
+			ckt_worker_end(ckt_worker.warm
+					? "the server that kept it warm is gone"
+					: "the session that was to move here stays at its server");
 		if (bond.held)
 			ckt_operation_let_go(opaque);
 		if (bond.stopped)

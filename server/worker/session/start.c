@@ -233,6 +233,56 @@ static unsigned image_minor(const struct ckt_worker *worker, int image_fd)
 		worker->checkpoint.source.count ? worker->checkpoint.source.places[0] : image_fd);
 }
 
+/* How the image's worker was started; where there is no image, as now. */
+static void look_at_image(struct ckt_worker *worker, const ckt_worker_start_args *args,
+	int image_fd, unsigned *ret_minor, unsigned *ret_start)
+{
+	unsigned minor = args->restore ? image_minor(worker, image_fd) : CKT_IMAGE_MINOR;
+	*ret_minor = minor;
+	*ret_start =
+		args->restore && minor >= MINOR_WITH_START ? ckt_load_start(worker, image_fd) : 0;
+}
+
+static void take_limits(struct ckt_worker *worker, const ckt_worker_start_args *args)
+{
+	worker->memory_limit = args->memory_limit_bytes;
+	ckt_budget_init(args->host_memory_bytes);
+	worker->started = time(NULL);
+}
+
+/* Whether the driver sees the GPUs that a fresh worker would show it; an empty list is all of them. */
+static bool has_gpus(const struct ckt_worker *worker, const ckt_worker_start_args *args)
+{
+	u_int count = args->gpus.gpus_len;
+	for (u_int i = 0; i < count; i++)
+		if (i >= worker->device_count ||
+			worker->devices[i].number != args->gpus.gpus_val[i])
+			return false;
+	return count ? count == worker->device_count : worker->warm_all;
+}
+
+/* A warm worker's session: only what its owner decides is left to do. */
+static int become(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd,
+	char *ret_message, size_t message_size)
+{
+	const unsigned how = CKT_IMAGE_START_LAZY | CKT_IMAGE_START_NARROW;
+	unsigned minor, start;
+	look_at_image(worker, args, image_fd, &minor, &start);
+	bool same = !args->restore ||
+		(minor >= MINOR_WITH_HASHES && (start & how) == (worker->checkpoint.start & how));
+	if (!same || !has_gpus(worker, args)) {
+		snprintf(ret_message, message_size,
+			"a warm worker was started in another way than %s: a fresh one is needed",
+			same ? "for these GPUs" : "the image's worker");
+		return -EXDEV;
+	}
+	take_limits(worker, args);
+	for (unsigned d = 0; d < worker->device_count; d++)
+		ckt_memory_set_limit(&worker->devices[d].memory, args->memory_limit_bytes);
+	worker->warm = false;
+	return 0;
+}
+
 /* Everything that comes before the first image and the first command, once. */
 static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd,
 	char *ret_message, size_t message_size)
@@ -244,11 +294,11 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	worker->claim_timeout_ms = args->claim_timeout_ms;
 	worker->disconnect_timeout_ms = args->disconnect_timeout_ms;
 	pthread_mutex_unlock(&worker->mail_lock);
+	if (worker->warm)
+		return become(worker, args, image_fd, ret_message, message_size);
 	if (worker->stats)
 		return 0;
-	worker->memory_limit = args->memory_limit_bytes;
-	ckt_budget_init(args->host_memory_bytes);
-	worker->started = time(NULL);
+	take_limits(worker, args);
 	worker->generation = 1;
 	if (getrandom(&worker->copy, sizeof worker->copy, 0) != sizeof worker->copy ||
 		!worker->copy)
@@ -260,9 +310,8 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	ckt_output_init(&worker->output);
 	ckt_replies_init(&worker->replies);
 	ckt_worker_lanes_init(&worker->lanes);
-	unsigned minor = args->restore ? image_minor(worker, image_fd) : CKT_IMAGE_MINOR;
-	unsigned start =
-		args->restore && minor >= MINOR_WITH_START ? ckt_load_start(worker, image_fd) : 0;
+	unsigned minor, start;
+	look_at_image(worker, args, image_fd, &minor, &start);
 	int error =
 		open_driver(worker, args, args->restore ? &start : NULL, ret_message, message_size);
 	if (!error && ckt_window_reserve(worker, ret_message, message_size))
@@ -275,6 +324,15 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	}
 	if (!error)
 		error = make_pools(worker, args->staging_bytes, ret_message, message_size);
+	return error;
+}
+
+int ckt_worker_start_warm(struct ckt_worker *worker, const ckt_worker_start_args *args,
+	char *ret_message, size_t message_size)
+{
+	int error = prepare(worker, args, -1, ret_message, message_size);
+	worker->warm = !error;
+	worker->warm_all = args->gpus.gpus_len == 0;
 	return error;
 }
 

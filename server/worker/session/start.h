@@ -17,7 +17,16 @@ struct ckt_worker;
  */
 int ckt_worker_start_ahead(struct ckt_worker *worker, const ckt_worker_start_args *args,
 	int image_fd, char *ret_message, size_t message_size);
-/* 0 or -errno and a sentence. */
+/*
+ * Makes the worker warm: everything of a start that is the same for every owner, once and first.  START or PRELOAD
+ * follow, with the same GPUs and staging memory, and bring the limits.  0 or -errno and a sentence.
+ */
+int ckt_worker_start_warm(struct ckt_worker *worker, const ckt_worker_start_args *args,
+	char *ret_message, size_t message_size);
+/*
+ * 0 or -errno and a sentence.  -EXDEV: a warm worker cannot become this session, because the image's worker was
+ * started in another way, or the GPUs are others; a fresh worker can.
+ */
 int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *args, int image_fd,
 	char *ret_message, size_t message_size);
 /* Ends the process at once, whatever the GPU does. */
