@@ -59,6 +59,7 @@
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
 #include "server/daemon/session/uid_group.h"
+#include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/systemd_notify.h"
 
@@ -307,6 +308,7 @@ static int init(struct ckt_server *server, char *message)
 	ckt_session_marks_watch(server);
 	ckt_session_adopt_all(server);
 	ckt_worker_cgroups_sweep(server);
+	ckt_warm_init(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
 }
 
@@ -335,6 +337,7 @@ static void fini(struct ckt_server *server)
 	ckt_daemon_nvml_fini(server);
 	ckt_compiler_fini(server);
 	ckt_memory_image_fini(server);
+	ckt_warm_fini(server);
 	ckt_uid_groups_fini(server);
 	ckt_listen_close(server);
 	ckt_admission_fini(server);

@@ -3,6 +3,7 @@
 #include "server/daemon/option_table.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -11,6 +12,7 @@
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/options.h"
 #include "server/daemon/session/uid_range.h"
+#include "server/daemon/session/warm_workers.h"
 
 static int check_address(const char *value)
 {
@@ -104,6 +106,12 @@ static int check_staging(const char *value)
 		: 0;
 }
 
+static int check_warm(const char *value)
+{
+	size_t digits = strspn(value, "0123456789");
+	return !digits || digits > 2 || value[digits] || atoi(value) > CKT_WARM_MAX ? -EINVAL : 0;
+}
+
 #define AT(member) offsetof(struct ckt_options, member)
 
 const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
@@ -144,6 +152,9 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 	{{"staging", "SIZE",
 		 "pinned memory of this host that large copies of one session pass through (default 40M)"},
 		CKT_SERVER_OPTION_SIZE, AT(staging), check_staging, "write a size from 8M to 4G"},
+	{{"warm", "N",
+		 "workers of each GPU that are started before anybody asks for a session (default 1 with NVIDIA's driver, 0 on the soft GPU)"},
+		CKT_SERVER_OPTION_TEXT, AT(warm), check_warm, "write a number from 0 to 64"},
 	{{"max-sessions", "N", "sessions at one time (default 256; 0: no limit)"},
 		CKT_SERVER_OPTION_COUNT, AT(max_sessions), NULL,
 		"write a whole number, or 0 for no limit"},

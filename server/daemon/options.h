@@ -30,6 +30,7 @@ struct ckt_options {
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
 	uint64_t staging;                  /* bytes of each session */
+	char *warm;                        /* a number; NULL: as the driver is */
 	unsigned max_sessions;             /* 0: no limit */
 	unsigned max_sessions_per_user;    /* 0: three quarters of them */
 	unsigned max_waiting;              /* connections before their hello */

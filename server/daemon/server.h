@@ -30,6 +30,7 @@ struct ckt_memory_image;
 struct ckt_nvml;
 struct ckt_stage;
 struct ckt_uid_groups;
+struct ckt_warm_workers;
 
 enum {
 	CKT_PATH_MAX = 4096,
@@ -112,6 +113,7 @@ struct ckt_server {
 	int image_dir_fd;
 	struct ckt_memory_image *kept; /* images in memory */
 	struct ckt_nvml *nvml;         /* see nvml.c; NULL until somebody asks */
+	struct ckt_warm_workers *warm; /* see warm_workers.h; NULL: none */
 	struct ckt_compiler *compiler; /* see compiler_process.h; NULL: workers do it */
 
 	struct ckt_source signals;

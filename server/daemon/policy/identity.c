@@ -39,7 +39,8 @@ void ckt_identity_file_name(
 	if (identity->kind == CKT_IDENTITY_USER || identity->kind == CKT_IDENTITY_TOKEN)
 		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "%u", identity->uid);
 	else
-		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "anonymous");
+		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "%s",
+			identity->kind == CKT_IDENTITY_NEXT ? "next" : "anonymous");
 }
 
 bool ckt_uid_is_operator(uint32_t uid)

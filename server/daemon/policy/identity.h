@@ -19,7 +19,8 @@ struct ckt_identity {
 		CKT_IDENTITY_NONE,
 		CKT_IDENTITY_ADDRESS,
 		CKT_IDENTITY_USER,
-		CKT_IDENTITY_TOKEN
+		CKT_IDENTITY_TOKEN,
+		CKT_IDENTITY_NEXT /* whoever comes next: of warm workers (warm_workers.h) */
 	} kind;
 	uint32_t
 		uid; /* CKT_IDENTITY_USER; CKT_IDENTITY_TOKEN: its owner number, rpc/token_file.h */
@@ -33,7 +34,7 @@ struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who);
 struct ckt_identity ckt_identity_of_owner(uint32_t owner);
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
 enum { CKT_IDENTITY_FILE_NAME = 16 };
-/* A name for files: the owner's number, or "anonymous" for all that have none. */
+/* A name for files: the owner's number, "next", or "anonymous" for all that have none. */
 void ckt_identity_file_name(
 	const struct ckt_identity *identity, char ret_name[CKT_IDENTITY_FILE_NAME]);
 /* Root or the server's own user: both can end every session anyway. */

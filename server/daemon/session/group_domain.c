@@ -357,6 +357,22 @@ int ckt_group_domain_join(struct ckt_server *server, const struct ckt_identity *
 	return 0;
 }
 
+bool ckt_group_domain_exists(const struct ckt_server *server, const struct ckt_identity *owner)
+{
+	char name[CKT_IDENTITY_FILE_NAME];
+	ckt_identity_file_name(owner, name);
+	const struct ckt_group_domain *domain = server->group_domains;
+	while (domain && strcmp(domain->name, name) != 0)
+		domain = domain->next;
+	return domain;
+}
+
+void ckt_group_domain_give(struct ckt_group_domain *domain, const struct ckt_identity *owner)
+{
+	if (domain)
+		ckt_identity_file_name(owner, domain->name);
+}
+
 void ckt_group_domain_leave(struct ckt_group_domain *domain)
 {
 	if (!domain || --domain->workers)

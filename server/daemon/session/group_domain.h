@@ -43,6 +43,10 @@ int ckt_group_domain_probe(struct ckt_server *server, char *ret_message, size_t 
 int ckt_group_domain_join(struct ckt_server *server, const struct ckt_identity *owner,
 	const struct ckt_worker_user *user, struct ckt_group_domain **ret_domain, char *ret_message,
 	size_t message_size);
+/* Whether workers of this owner share one that lives: another worker of theirs has to be born inside. */
+bool ckt_group_domain_exists(const struct ckt_server *server, const struct ckt_identity *owner);
+/* Becomes this owner's, who has none, with all that is in it.  NULL is fine. */
+void ckt_group_domain_give(struct ckt_group_domain *domain, const struct ckt_identity *owner);
 /* NULL is fine. */
 void ckt_group_domain_leave(struct ckt_group_domain *domain);
 

@@ -126,12 +126,20 @@ void ckt_kernel_cache_open(struct ckt_server *server, const struct ckt_identity 
 			strcpy(ret_directory, SHARED);
 		return;
 	}
+	if (owner->kind == CKT_IDENTITY_NEXT)
+		return;
 	name_directory(server, owner, name);
 	int result = make(base, name, user);
 	if (!result && snprintf(ret_directory, CKT_PATH_MAX, "%s/%s", base, name) < CKT_PATH_MAX)
 		return;
 	*ret_directory = 0;
 	ckt_debug("no cache of compiled kernels in %s: %s", base, strerror(-result));
+}
+
+bool ckt_kernel_cache_is_owners(const struct ckt_server *server)
+{
+	char base[CKT_PATH_MAX];
+	return !(server->options.uid_range && server->user.change) && find_base(server, base);
 }
 
 void ckt_kernel_cache_variable(

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ckt_identity;
@@ -28,6 +29,8 @@ struct ckt_worker_user;
  */
 void ckt_kernel_cache_open(struct ckt_server *server, const struct ckt_identity *owner,
 	const struct ckt_worker_user *user, char *ret_directory);
+/* Whether a worker's directory depends on whose worker it is: a worker that is started for nobody has none. */
+bool ckt_kernel_cache_is_owners(const struct ckt_server *server);
 /* The worker's variable, as NAME=VALUE; empty for an empty directory. */
 void ckt_kernel_cache_variable(
 	const struct ckt_server *server, const char *directory, char *ret_text, size_t text_size);

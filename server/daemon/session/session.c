@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -33,6 +34,7 @@
 #include "server/daemon/session/spawn.h"
 #include "server/daemon/session/uid_group.h"
 #include "server/daemon/session/spawn_cage.h"
+#include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_request.h"
 
 enum {
@@ -179,6 +181,13 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	bool bad;
 	(void)events;
 	describe_end(session, how, sizeof how, &bad);
+	if (session->warm) {
+		ckt_timer_clear(&session->timer);
+		ckt_daemon_request_fail_all(session, -ECONNRESET);
+		ckt_warm_gone(session, how);
+		session_free(session, false);
+		return;
+	}
 	ckt_log(bad ? CKT_LOG_WARNING : CKT_LOG_INFO, "session %s: worker %d ended (%s)",
 		session->id, (int)session->pid, how);
 	snprintf(message, sizeof message, "the session's worker ended (%s)", how);
@@ -195,6 +204,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	strcpy(id, session->id);
 	session_free(session, false);
 	inherit_name(server, id);
+	ckt_warm_session_gone(server);
 	ckt_server_session_gone(server);
 }
 
@@ -557,6 +567,17 @@ static u_int list_gpus(const struct ckt_session *session, struct ckt_share *shar
 	return share->gpu_count;
 }
 
+unsigned ckt_session_gpus(const struct ckt_session *session, unsigned ret_gpus[CKT_DEVICES_MAX])
+{
+	struct ckt_share share;
+	ckt_ask_share(session->server, &session->identity, &share);
+	u_int count = list_gpus(session, &share);
+	if (!count)
+		count = share.gpu_count;
+	memcpy(ret_gpus, share.gpus, count * sizeof *ret_gpus);
+	return count;
+}
+
 static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 {
 	struct ckt_server *server = session->server;
@@ -829,6 +850,168 @@ static int start(struct ckt_session *session, const struct ckt_session_spec *spe
 	return result;
 }
 
+/* On failure the session is freed. */
+static int spawn_watched(struct ckt_session *session, char *ret_message, size_t message_size)
+{
+	int result = spawn(session, ret_message, message_size);
+	if (result) {
+		session_free(session, false);
+		return result;
+	}
+	result = watch(session, session->pid);
+	if (result) {
+		snprintf(ret_message, message_size, "cannot reach the new worker: %s",
+			strerror(-result));
+		kill(session->pid, SIGKILL);
+		waitpid(session->pid, NULL, 0);
+		session_free(session, false);
+	}
+	return result;
+}
+
+/* ---- Warm workers */
+
+static void warm_late(struct ckt_timer *timer)
+{
+	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
+	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+}
+
+static void warmed(struct ckt_session *session, void *context, int error, void *result)
+{
+	const struct ckt_worker_start_res *res = result;
+	const char *message = error ? "it did not understand the server" : res->message;
+	(void)context;
+	if (!error)
+		error = res->status > 0 ? -EPROTO : res->status;
+	/* If it is dead, worker_gone says how it ended. */
+	if (error == -ECONNRESET)
+		return;
+	if (session->warm && session->phase == CKT_SESSION_WARMING) {
+		ckt_timer_clear(&session->timer);
+		session->phase = error ? CKT_SESSION_WARMING : CKT_SESSION_WARM;
+		ckt_warm_ready(session, error, message);
+	} else if (error && session->phase == CKT_SESSION_STARTING) {
+		session_refuse(session, error, message);
+	}
+}
+
+static int send_warm(struct ckt_session *session)
+{
+	struct ckt_server *server = session->server;
+	char path[CKT_PATH_MAX];
+	struct ckt_share share;
+	session_path(session, path);
+	ckt_ask_share(server, &session->identity, &share);
+	struct ckt_worker_start_args args = {
+		.session = "",
+		.socket = path,
+		.driver = server->driver.path,
+		.gpus = {.gpus_len = list_gpus(session, &share), .gpus_val = share.gpus},
+		.staging_bytes = server->options.staging,
+	};
+	session->timer.fire = warm_late;
+	ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
+	return ckt_session_call(session, CKT_WORKER_WARM, (xdrproc_t)xdr_ckt_worker_start_args,
+		&args, -1, (xdrproc_t)xdr_ckt_worker_start_res, sizeof(struct ckt_worker_start_res),
+		0, warmed, NULL);
+}
+
+int ckt_session_create_warm(struct ckt_server *server, const struct ckt_warm_spec *spec,
+	struct ckt_session **ret_session, char *ret_message, size_t message_size)
+{
+	char id[CKT_SESSION_ID_SIZE + 1];
+	unsigned all[CKT_DEVICES_MAX];
+	/* No session's ID, so that the next server does not take it for one. */
+	snprintf(id, sizeof id, "warm-%07x", (unsigned)(server->session_serial + 1) & 0xfffffff);
+	struct ckt_session *session = session_new(server, id);
+	if (!session) {
+		snprintf(ret_message, message_size, "out of memory");
+		return -ENOMEM;
+	}
+	session->identity = spec->owner;
+	session->child = session->warm = true;
+	session->phase = CKT_SESSION_WARMING;
+	session->narrowed = ckt_session_gpus(session, all) != spec->gpu_count ||
+		memcmp(all, spec->gpus, spec->gpu_count * sizeof *all) != 0;
+	session->visible_count = session->narrowed ? spec->gpu_count : 0;
+	memcpy(session->visible, spec->gpus, session->visible_count * sizeof *session->visible);
+	int result = spawn_watched(session, ret_message, message_size);
+	if (result)
+		return result;
+	*ret_session = session;
+	if (send_warm(session))
+		warm_late(&session->timer);
+	return 0;
+}
+
+void ckt_session_end_warm(struct ckt_session *session, const char *why)
+{
+	if (session->phase == CKT_SESSION_ENDING)
+		return;
+	ckt_debug("warm worker %d: ending it: %s", (int)session->pid, why);
+	session->phase = CKT_SESSION_ENDING;
+	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+}
+
+void ckt_session_await_warm_end(struct ckt_session *session)
+{
+	struct pollfd dead = {.fd = session->pidfd.fd, .events = POLLIN};
+	ckt_session_end_warm(session, "it is waited for");
+	poll(&dead, 1, KILL_TIMEOUT_MS);
+	worker_gone(&session->pidfd, EPOLLIN);
+}
+
+/* All that is the session's, and not its worker's. */
+static void become(struct ckt_session *worker, struct ckt_session *wanted)
+{
+	struct ckt_worker_status_res status = worker->status;
+	worker->status = wanted->status;
+	wanted->status = status;
+	strcpy(worker->id, wanted->id);
+	strcpy(worker->job, wanted->job);
+	worker->serial = wanted->serial;
+	worker->started = wanted->started;
+	worker->uid = wanted->uid;
+	worker->identity = wanted->identity;
+	worker->claimant = wanted->claimant;
+	worker->proven = wanted->proven;
+	worker->unclaimed = wanted->unclaimed;
+	worker->restore = wanted->restore;
+	worker->generation = wanted->generation;
+	memcpy(worker->secret_hash, wanted->secret_hash, sizeof worker->secret_hash);
+	worker->gpu = wanted->gpu;
+	worker->narrowed = wanted->narrowed;
+	worker->visible_count = wanted->visible_count;
+	memcpy(worker->visible, wanted->visible, sizeof worker->visible);
+	worker->warm = false;
+	worker->phase = CKT_SESSION_STARTING;
+}
+
+/* A warm worker that fits becomes the session, which it replaces. */
+static bool take_warm(struct ckt_session **session)
+{
+	struct ckt_session *wanted = *session;
+	struct ckt_session *worker = ckt_warm_take(wanted->server, wanted);
+	char old_path[CKT_PATH_MAX], new_path[CKT_PATH_MAX];
+	if (!worker)
+		return false;
+	session_path(worker, old_path);
+	session_path(wanted, new_path);
+	if (rename(old_path, new_path)) {
+		ckt_session_await_warm_end(worker);
+		return false;
+	}
+	become(worker, wanted);
+	session_free(wanted, true);
+	*session = worker;
+	const struct ckt_cgroup_limits limits = cgroup_limits(worker);
+	ckt_worker_cgroup_limit(worker->server, worker->cgroup, &limits);
+	return true;
+}
+
+/* ---- New sessions */
+
 int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec,
 	struct ckt_session **ret_session, char *ret_message, size_t message_size)
 {
@@ -836,26 +1019,19 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	int result = session_from_spec(server, spec, &session, ret_message, message_size);
 	if (result)
 		return result;
-	result = spawn(session, ret_message, message_size);
-	if (result) {
-		session_free(session, false);
+	bool warm = take_warm(&session);
+	result = warm ? 0 : spawn_watched(session, ret_message, message_size);
+	if (result)
 		return result;
-	}
-	result = watch(session, session->pid);
-	if (result) {
-		kill(session->pid, SIGKILL);
-		waitpid(session->pid, NULL, 0);
-		session_free(session, false);
-	} else {
-		result = start(session, spec);
-	}
+	result = start(session, spec);
 	if (result) {
 		snprintf(ret_message, message_size, "cannot reach the new worker: %s",
 			strerror(-result));
 		return result;
 	}
-	ckt_info("session %s: worker %d started for %s", session->id, (int)session->pid,
-		spec->hello ? spec->hello->program_name : "a restore");
+	ckt_info("session %s: %sworker %d started for %s", session->id, warm ? "warm " : "",
+		(int)session->pid, spec->hello ? spec->hello->program_name : "a restore");
+	ckt_warm_follow(server, session);
 	*ret_session = session;
 	return 0;
 }
@@ -943,7 +1119,8 @@ int ckt_session_adopt_all(struct ckt_server *server)
 		 * The server died before it named the session: the worker has been told nothing,
 		 * and ends.
 		 */
-		if (strncmp(entry->d_name, "new-", 4) == 0)
+		if (strncmp(entry->d_name, "new-", 4) == 0 ||
+			strncmp(entry->d_name, "warm-", 5) == 0)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 		if (strlen(entry->d_name) != CKT_SESSION_ID_SIZE + 5 ||
 			strcmp(entry->d_name + CKT_SESSION_ID_SIZE, ".sock") != 0 ||

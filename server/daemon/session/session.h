@@ -4,6 +4,7 @@
  * watched through a pidfd.
  *
  *	create -> STARTING --start answered--> LIVE --kill asked--> ENDING
+ *	create_warm -> WARMING -> WARM --taken, create--> STARTING (warm_workers.h)
  *	adopt --------------------------------> LIVE      \________________\___> worker dead: waiters told, socket removed, freed
  *
  * Threading: the loop's thread.  Nothing here waits.
@@ -67,7 +68,14 @@ struct ckt_session {
 	char id[CKT_SESSION_ID_SIZE + 1];
 	/* from 1, never reused: ids are inherited, and pids come again */
 	uint64_t serial;
-	enum { CKT_SESSION_STARTING, CKT_SESSION_LIVE, CKT_SESSION_ENDING } phase;
+	enum {
+		CKT_SESSION_STARTING,
+		CKT_SESSION_LIVE,
+		CKT_SESSION_ENDING,
+		CKT_SESSION_WARMING,
+		CKT_SESSION_WARM
+	} phase;
+	bool warm;  /* a worker and no session yet: of warm_workers.h, and in no list here */
 	bool child; /* of this process, not adopted */
 	bool restore;
 	pid_t pid;
@@ -131,6 +139,25 @@ struct ckt_session_spec {
 	bool ahead;                          /* restore: preload, see ckt_session_preload */
 };
 
+/* What a worker is started for while nobody asks; see warm_workers.h. */
+struct ckt_warm_spec {
+	struct ckt_identity owner; /* whose group it joins */
+	const unsigned *gpus;      /* that it sees; copied */
+	unsigned gpu_count;
+};
+
+/*
+ * A worker that is WARMING: ckt_warm_ready is called once it is WARM, ckt_warm_gone when it has died.  -errno with the
+ * reason.
+ */
+int ckt_session_create_warm(struct ckt_server *server, const struct ckt_warm_spec *spec,
+	struct ckt_session **ret_session, char *ret_message, size_t message_size);
+/* Kills it; ckt_warm_gone follows. */
+void ckt_session_end_warm(struct ckt_session *session, const char *why);
+/* The same, and waits some seconds at most until it is dead and gone. */
+void ckt_session_await_warm_end(struct ckt_session *session);
+/* The GPUs that its worker sees, or will see, in their order; their number. */
+unsigned ckt_session_gpus(const struct ckt_session *session, unsigned ret_gpus[CKT_DEVICES_MAX]);
 /* -errno with the reason.  The session is STARTING. */
 int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec,
 	struct ckt_session **ret_session, char *ret_message, size_t message_size);

@@ -340,6 +340,28 @@ int ckt_uid_group_join(struct ckt_server *server, const struct ckt_identity *own
 	return 0;
 }
 
+bool ckt_uid_group_exists(const struct ckt_server *server, const struct ckt_identity *owner)
+{
+	char name[CKT_IDENTITY_FILE_NAME];
+	ckt_identity_file_name(owner, name);
+	return server->uid_groups && find_owner(server->uid_groups, name);
+}
+
+int ckt_uid_group_give(struct ckt_uid_group *group, const struct ckt_identity *owner)
+{
+	char before[CKT_IDENTITY_FILE_NAME];
+	if (!group)
+		return 0;
+	strcpy(before, group->owner);
+	ckt_identity_file_name(owner, group->owner);
+	int result = record_write(group);
+	if (result)
+		strcpy(group->owner, before);
+	else
+		ckt_debug("user id %u is given to the sessions of %s", group->uid, group->owner);
+	return result;
+}
+
 void ckt_uid_group_leave(struct ckt_uid_group *group)
 {
 	if (group && --group->workers == 0)

@@ -38,6 +38,10 @@ void ckt_uid_groups_fini(struct ckt_server *server);
  */
 int ckt_uid_group_join(struct ckt_server *server, const struct ckt_identity *owner,
 	struct ckt_uid_group **ret_group, char *ret_message, size_t message_size);
+/* Whether this owner has a group: another worker of theirs needs its id. */
+bool ckt_uid_group_exists(const struct ckt_server *server, const struct ckt_identity *owner);
+/* Becomes this owner's, who has none, with all its workers.  NULL is fine.  0 or -errno: it stays as it was. */
+int ckt_uid_group_give(struct ckt_uid_group *group, const struct ckt_identity *owner);
 /* Its worker is gone, and the server's files of it.  NULL is fine. */
 void ckt_uid_group_leave(struct ckt_uid_group *group);
 /* The user of a group's workers; NULL: server->user. */
