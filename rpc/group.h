@@ -16,6 +16,10 @@
  * member has the name, or only sessions outside of the group have it, the server writes the byte
  * CKT_GROUP_NOBODY to the end and closes it: whoever asks cannot tell these two from each other.
  *
+ * A worker whose GPU is short of memory asks with ckt_group_memory() for the warm workers of that GPU (nth: the server's
+ * number of it) to end.  The server writes CKT_GROUP_FREED once they are dead, and CKT_GROUP_NOBODY if there
+ * are none, as a server does that knows no warm workers.
+ *
  * The kernel's descriptors are the only right that passes here; what is asked over them has secrets
  * of its own (rpc/ipc.h).
  */
@@ -33,7 +37,7 @@ enum ckt_group_kind {
 	CKT_GROUP_OFFER = 4,
 };
 
-enum { CKT_GROUP_NAME = 32, CKT_GROUP_NOBODY = 'n' };
+enum { CKT_GROUP_NAME = 32, CKT_GROUP_NOBODY = 'n', CKT_GROUP_FREED = 'f' };
 /* Claims of one worker at a time: a session restored once has one, each of its communicators one. */
 enum { CKT_GROUP_CLAIMS_MAX = 256 };
 
@@ -54,6 +58,12 @@ static inline struct ckt_group_name ckt_group_session(const char *id, size_t len
 	struct ckt_group_name name = {{0}};
 	snprintf((char *)name.bytes, sizeof name.bytes, "session %.*s", (int)length, id);
 	return name;
+}
+
+/* No member is found under it, whatever members claim. */
+static inline struct ckt_group_name ckt_group_memory(void)
+{
+	return (struct ckt_group_name){"memory of a GPU"};
 }
 
 static inline bool ckt_group_same_name(

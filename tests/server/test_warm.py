@@ -27,8 +27,8 @@ class Warm(Whole):
     def taken(self, server):
         return [int(pid) for pid in re.findall(r"warm worker (\d+) started for", self.log_of(server))]
 
-    def warm_server(self, *options, name="server", count=1):
-        return self.server(name, "--warm", str(count), "--log-level", "debug", *options)
+    def warm_server(self, *options, name="server", count=1, env=None):
+        return self.server(name, "--warm", str(count), "--log-level", "debug", *options, env=env)
 
     def run_whole(self, server, name):
         program, _ = self.start(server, name)
@@ -89,6 +89,37 @@ class OneOwner(Warm):
         again = self.warm_server()
         self.assertEqual(glob.glob(again.socket + ".d/*.sock"), [])
         self.assertEqual(runner.sessions_of(self.tree, again), [])
+
+    def test_short_memory(self):
+        """The warm workers of a GPU end before an allocation fails, and come back with a session's end."""
+        server = self.warm_server(count=2, env={"CRICKET_SOFT_DEVICES": "12.0:1G"})
+        self.run_whole(server, "first")
+        self.wait_warm(server, 2)
+        ready = self.warm(server)
+        # What finds memory takes none from them.
+        self.run_whole(server, "second")
+        self.assertNotIn("is short of memory", self.log_of(server))
+        self.wait_warm(server, 2)
+        left = set(self.warm(server))
+        self.fill_memory(server)
+        taken = self.taken(server)[-1]
+        self.assertIn(taken, left)
+        (ended,) = left - {taken}
+        self.assertEqual(len(set(ready) & left), 1)
+        self.assertIn("GPU 0 is short of memory: ending its 1 warm worker\n", self.log_of(server))
+        self.assertFalse(runner.alive(ended))
+        # The session has ended since, and with it the want.
+        self.wait_warm(server, 2)
+
+    def fill_memory(self, server):
+        directory = os.path.join(self.dir, "full")
+        os.mkdir(directory)
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, os.environ["CKT_TEST_MEMLIMIT"], "1024"],
+                                 {**runner.clean_environment(), "HOME": self.home})
+        self.programs.append(program)
+        code, out, err = program.wait(60)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn(b"refused below 1024 MiB", out)
 
     def test_restored(self):
         """A session that moves from a fresh worker to a warm one and back has the same history, also of addresses."""

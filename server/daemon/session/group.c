@@ -13,6 +13,7 @@
 #include "rpc/net.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/session_audit.h"
+#include "server/daemon/session/warm_workers.h"
 
 enum {
 	/* Packets that are handled before others get their turn: some microseconds each. */
@@ -116,6 +117,11 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 {
 	const struct ckt_session *stranger;
 	const char nobody = CKT_GROUP_NOBODY;
+	const struct ckt_group_name memory = ckt_group_memory();
+	if (ckt_group_same_name(&packet->name, &memory)) {
+		ckt_warm_give_up(session, packet->nth, connection);
+		return;
+	}
 	struct ckt_session *found = find(session, &packet->name, packet->nth, &stranger);
 	if (found && offer(found, &packet->name, connection))
 		return;

@@ -3,10 +3,15 @@
 #include "server/daemon/session/warm_workers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "rpc/group.h"
+#include "rpc/net.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/group_domain.h"
@@ -22,12 +27,22 @@ enum {
 	/* After one that died by itself; doubled each time, until one is taken. */
 	RETRY_MS = 1000,
 	RETRY_MAX_MS = 300000,
+	/* After memory was short, unless a session ends. */
+	SHORT_MS = 60000,
+	ASKERS_MAX = 64,
 };
 
 /* What the workers of a GPU are like. */
 struct like {
 	unsigned gpus[CKT_DEVICES_MAX], count; /* it first */
 	struct ckt_identity owner;             /* CKT_IDENTITY_NEXT: nobody yet */
+	int64_t short_until_ms;                /* none are made before */
+};
+
+/* Who waits for the memory of a GPU. */
+struct asker {
+	unsigned gpu;
+	int socket;
 };
 
 struct ckt_warm_workers {
@@ -38,6 +53,8 @@ struct ckt_warm_workers {
 	struct like likes[CKT_DEVICES_MAX];
 	struct ckt_timer fill_timer, linger_timer;
 	unsigned retry_ms;
+	struct asker askers[ASKERS_MAX];
+	unsigned asker_count;
 	bool told; /* why none can be made */
 	/* Owners' workers share something, and their own caches of compiled kernels. */
 	bool owners_differ, owners_cache;
@@ -105,7 +122,7 @@ static void take_out(struct ckt_warm_workers *warm, const struct ckt_session *wo
 
 static void fill_soon(struct ckt_warm_workers *warm, int64_t delay_ms)
 {
-	if (!warm->fill_timer.link)
+	if (!warm->fill_timer.link || warm->fill_timer.due_ms > ckt_net_now_ms() + delay_ms)
 		ckt_timer_set(&warm->server->loop, &warm->fill_timer, delay_ms);
 }
 
@@ -141,7 +158,10 @@ static void make(struct ckt_warm_workers *warm, const struct like *like)
 /* Nobody's worker would have no cache of compiled kernels: the first owner's session brings the first. */
 static unsigned wanted_of(const struct ckt_warm_workers *warm, const struct like *like)
 {
-	return is_nobodys(&like->owner) && warm->owners_cache ? 0 : warm->wanted;
+	return (is_nobodys(&like->owner) && warm->owners_cache) ||
+			ckt_net_now_ms() < like->short_until_ms
+		? 0
+		: warm->wanted;
 }
 
 /* Those of this GPU that are right; others are ended. */
@@ -167,14 +187,89 @@ static unsigned count_right(
 static void fill(struct ckt_warm_workers *warm)
 {
 	const struct like *first = NULL;
+	int64_t now = ckt_net_now_ms(), next = INT64_MAX;
 	bool making = false;
-	for (unsigned i = 0; i < warm->gpu_count; i++)
+	for (unsigned i = 0; i < warm->gpu_count; i++) {
+		int64_t until = warm->likes[i].short_until_ms;
+		if (until > now && until < next)
+			next = until;
 		if (count_right(warm, &warm->likes[i], &making) <
 				wanted_of(warm, &warm->likes[i]) &&
 			!first)
 			first = &warm->likes[i];
+	}
+	if (next < INT64_MAX)
+		fill_soon(warm, next - now + 1);
 	if (first && !making && !warm->server->stopping)
 		make(warm, first);
+}
+
+/* ---- Short memory */
+
+static bool has_memory_of(const struct ckt_session *worker, unsigned gpu)
+{
+	unsigned gpus[CKT_DEVICES_MAX];
+	return ckt_session_gpus(worker, gpus) && gpus[0] == gpu;
+}
+
+static unsigned end_of_gpu(struct ckt_warm_workers *warm, unsigned gpu)
+{
+	unsigned count = 0;
+	for (struct ckt_session *worker = warm->list; worker; worker = worker->next)
+		if (has_memory_of(worker, gpu)) {
+			ckt_session_end_warm(worker, "its GPU is short of memory");
+			count++;
+		}
+	return count;
+}
+
+static void answer(int asker, char byte)
+{
+	send(asker, &byte, sizeof byte, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static bool sees(const struct ckt_session *session, unsigned gpu)
+{
+	unsigned gpus[CKT_DEVICES_MAX];
+	unsigned count = ckt_session_gpus(session, gpus);
+	for (unsigned i = 0; i < count; i++)
+		if (gpus[i] == gpu)
+			return true;
+	return false;
+}
+
+void ckt_warm_give_up(const struct ckt_session *session, unsigned gpu, int asker)
+{
+	struct ckt_warm_workers *warm = session->server->warm;
+	struct like *like = warm && sees(session, gpu) ? like_of(warm, gpu) : NULL;
+	unsigned count = like ? end_of_gpu(warm, gpu) : 0;
+	int socket =
+		count && warm->asker_count < ASKERS_MAX ? fcntl(asker, F_DUPFD_CLOEXEC, 3) : -1;
+	if (like)
+		like->short_until_ms = ckt_net_now_ms() + SHORT_MS;
+	if (socket >= 0)
+		warm->askers[warm->asker_count++] = (struct asker){.gpu = gpu, .socket = socket};
+	else
+		answer(asker, CKT_GROUP_NOBODY);
+	if (count)
+		ckt_info("session %s: GPU %u is short of memory: ending its %u warm worker%s",
+			session->id, gpu, count, count == 1 ? "" : "s");
+}
+
+/* Once the last of a GPU is dead. */
+static void answer_askers(struct ckt_warm_workers *warm)
+{
+	for (unsigned i = warm->asker_count; i-- > 0;) {
+		const struct asker asker = warm->askers[i];
+		bool left = false;
+		for (struct ckt_session *worker = warm->list; worker; worker = worker->next)
+			left |= has_memory_of(worker, asker.gpu);
+		if (left)
+			continue;
+		warm->askers[i] = warm->askers[--warm->asker_count];
+		answer(asker.socket, CKT_GROUP_FREED);
+		close(asker.socket);
+	}
 }
 
 void ckt_warm_ready(struct ckt_session *session, int error, const char *message)
@@ -197,6 +292,7 @@ void ckt_warm_gone(struct ckt_session *session, const char *how)
 	ckt_log(asked || warm->told ? CKT_LOG_DEBUG : CKT_LOG_WARNING, "warm worker %d ended (%s)",
 		(int)session->pid, how);
 	take_out(warm, session);
+	answer_askers(warm);
 	if (asked)
 		fill_soon(warm, 0);
 	else
@@ -293,8 +389,14 @@ static void forget_owners(struct ckt_timer *timer)
 
 void ckt_warm_session_gone(struct ckt_server *server)
 {
-	if (server->warm && server->warm->owners_differ && !server->stopping)
-		ckt_timer_set(&server->loop, &server->warm->linger_timer, LINGER_MS);
+	struct ckt_warm_workers *warm = server->warm;
+	if (!warm || server->stopping)
+		return;
+	for (unsigned i = 0; i < warm->gpu_count; i++)
+		warm->likes[i].short_until_ms = 0;
+	fill_soon(warm, REFILL_MS);
+	if (warm->owners_differ)
+		ckt_timer_set(&server->loop, &warm->linger_timer, LINGER_MS);
 }
 
 /* ---- All of them */
@@ -335,6 +437,8 @@ void ckt_warm_fini(struct ckt_server *server)
 		ckt_session_end_warm(worker, "the server ends");
 	while (warm->list)
 		ckt_session_await_warm_end(warm->list);
+	for (unsigned i = 0; i < warm->asker_count; i++)
+		close(warm->askers[i].socket);
 	ckt_timer_clear(&warm->fill_timer);
 	ckt_timer_clear(&warm->linger_timer);
 	server->warm = NULL;

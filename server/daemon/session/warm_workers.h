@@ -41,6 +41,13 @@ void ckt_warm_follow(struct ckt_server *server, const struct ckt_session *sessio
 /* A session ended: its owner may have been the reason of some. */
 void ckt_warm_session_gone(struct ckt_server *server);
 
+/*
+ * Memory of this GPU, which the session sees, is short: its warm workers end, and the next ones wait for a session's end, or for a while.
+ * asker: a socket that stays the caller's; CKT_GROUP_FREED goes there once they are dead, CKT_GROUP_NOBODY at once
+ * if there are none.
+ */
+void ckt_warm_give_up(const struct ckt_session *session, unsigned gpu, int asker);
+
 /* Of session.c: it has answered WARM, with 0 or -errno and a sentence; it died, for this reason. */
 void ckt_warm_ready(struct ckt_session *session, int error, const char *message);
 void ckt_warm_gone(struct ckt_session *session, const char *how);

@@ -14,6 +14,7 @@
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
+#include "server/worker/memory/spare_memory.h"
 #include "server/worker/module/module.h"
 #include "server/worker/objects/array.h"
 #include "server/worker/objects/context.h"
@@ -134,6 +135,10 @@ CUresult ckt_context_primary(
 		CUcontext real;
 		CUresult result =
 			ckt_driver.cuDevicePrimaryCtxRetain(&real, worker->devices[device].ordinal);
+		if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+			ckt_spare_memory_free(worker->devices[device].number))
+			result = ckt_driver.cuDevicePrimaryCtxRetain(
+				&real, worker->devices[device].ordinal);
 		if (!result)
 			result = ckt_objects_add(
 				&worker->objects, id, CKT_KIND_CONTEXT, true, &object);

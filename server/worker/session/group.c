@@ -220,12 +220,12 @@ void ckt_group_drop(const struct ckt_group_name *name)
 		tell_patiently(CKT_GROUP_DROP, name, 0, -1, false);
 }
 
-int ckt_group_ask(const struct ckt_group_name *name, unsigned nth)
+static int ask(const struct ckt_group_name *name, unsigned nth, bool await_server)
 {
 	int ends[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	int result = tell_patiently(CKT_GROUP_ASK, name, nth, ends[1], true);
+	int result = tell_patiently(CKT_GROUP_ASK, name, nth, ends[1], await_server);
 	close(ends[1]);
 	if (!result) {
 		limit_wait(ends[0]);
@@ -233,4 +233,14 @@ int ckt_group_ask(const struct ckt_group_name *name, unsigned nth)
 	}
 	close(ends[0]);
 	return -ENOTCONN;
+}
+
+int ckt_group_ask(const struct ckt_group_name *name, unsigned nth)
+{
+	return ask(name, nth, true);
+}
+
+int ckt_group_ask_now(const struct ckt_group_name *name, unsigned nth)
+{
+	return ask(name, nth, false);
 }

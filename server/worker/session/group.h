@@ -51,3 +51,5 @@ void ckt_group_drop(const struct ckt_group_name *name);
  * such worker it brings the byte CKT_GROUP_NOBODY.  -ENOTCONN: there is no server.
  */
 int ckt_group_ask(const struct ckt_group_name *name, unsigned nth);
+/* The same, and does not wait for the next server. */
+int ckt_group_ask_now(const struct ckt_group_name *name, unsigned nth);
