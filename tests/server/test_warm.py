@@ -139,6 +139,42 @@ class OneOwner(Warm):
         self.assertEqual(self.finish(program)[0], expected)
 
 
+    def test_restored_otherwise(self):
+        """An image of a worker that was started in another way takes a fresh worker in the end."""
+        server, cold = self.warm_server(), self.server("cold", "--warm", "0", env={"CUDA_MODULE_LOADING": "EAGER"})
+        for each in server, cold:
+            each.address = "unix:" + each.socket
+        expected = self.run_whole(cold, "expected")[0]
+        self.run_whole(server, "first")
+        program, session = self.start(cold, "moving")
+        image = os.path.join(self.dir, "image")
+
+        def file():
+            self.ctl(cold, "checkpoint", session, image, "--stop")
+            self.ctl(server, "restore", image)
+
+        def memory():
+            self.ctl(server, "checkpoint", session, "--to-memory", "image", "--stop")
+            self.ctl(server, "restore", "memory:image")
+
+        def preload():
+            self.ctl(server, "migrate", session, "--to", cold.address)
+            self.wait(lambda: self.state(cold, session) == "running")
+            self.ctl(cold, "migrate", session, "--to", server.address)
+
+        for restore in file, memory, preload:
+            self.wait_warm(server)
+            before, log = len(self.taken(server)), len(self.log_of(server))
+            restore()
+            self.wait(lambda: self.state(server, session) == "running")
+            new = self.log_of(server)[log:]
+            self.assertEqual(new.count("a warm worker was started in another way than the image's worker: a fresh one is needed"), 2, restore)
+            self.assertEqual(len(self.taken(server)), before + 1)
+            worker = json.loads(self.ctl(server, "stats", session, "--json"))["worker_pid"]
+            self.assertIn(": worker %d started for a restore" % worker, new)
+        self.assertEqual(self.finish(program)[0], expected)
+
+
 class Owners(Warm, Ranged):
     def ranged(self, count=10):
         server = self.server("server", "--uid-range", "%d-%d" % (FIRST, FIRST + count - 1), "--tokens", self.tokens, "--log-level", "debug",

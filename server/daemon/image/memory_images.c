@@ -215,6 +215,20 @@ void ckt_memory_image_commit(struct ckt_memory_image *kept, const char image[CKT
 		(unsigned long long)(kept->bytes >> 20));
 }
 
+void ckt_memory_image_id(const struct ckt_memory_image *kept, char ret_image[CKT_CONTROL_IMAGE_ID])
+{
+	memcpy(ret_image, kept->image, sizeof kept->image);
+}
+
+bool ckt_memory_image_is_kept(const struct ckt_server *server, const struct ckt_memory_image *kept,
+	const char image[CKT_CONTROL_IMAGE_ID])
+{
+	const struct ckt_memory_image *one = server->kept;
+	while (one && one != kept)
+		one = one->next;
+	return one && memcmp(one->image, image, sizeof one->image) == 0;
+}
+
 void ckt_memory_image_fini(struct ckt_server *server)
 {
 	while (server->kept) {

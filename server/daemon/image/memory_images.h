@@ -27,6 +27,10 @@ int ckt_memory_image_send(const struct ckt_memory_image *kept, struct ckt_sessio
 /* The image is complete: from now on it is listed under its name. */
 void ckt_memory_image_commit(struct ckt_memory_image *kept, const char image[CKT_CONTROL_IMAGE_ID]);
 void ckt_memory_image_free(struct ckt_memory_image *kept);
+void ckt_memory_image_id(const struct ckt_memory_image *kept, char ret_image[CKT_CONTROL_IMAGE_ID]);
+/* Whether it is still there, and the one with that ID.  kept is compared alone: it may be freed. */
+bool ckt_memory_image_is_kept(const struct ckt_server *server, const struct ckt_memory_image *kept,
+	const char image[CKT_CONTROL_IMAGE_ID]);
 void ckt_memory_image_fini(struct ckt_server *server);
 
 /* "memory:NAME" -> NAME, else NULL. */

@@ -27,6 +27,7 @@
 #include "server/daemon/session/job.h"
 #include "server/daemon/session/owner_file.h"
 #include "server/daemon/session/pause.h"
+#include "server/daemon/session/restore_again.h"
 #include "server/daemon/session/restore_claim.h"
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session_audit.h"
@@ -170,6 +171,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	ckt_worker_cgroup_remove(session->server, session->cgroup);
 	ckt_group_domain_leave(session->domain);
 	ckt_uid_group_leave(session->uid_group);
+	ckt_restore_again_destroy(session->again);
 	free(session);
 }
 
@@ -405,6 +407,8 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	session_live(session);
 }
 
+static void start_afresh(struct ckt_source *source, uint32_t events);
+
 /* Whether the worker has done the first calls of its start; if not, its waiters are told. */
 static bool has_answered(
 	struct ckt_session *session, int error, const struct ckt_worker_start_res *res)
@@ -412,8 +416,17 @@ static bool has_answered(
 	/* If the worker is dead, worker_gone tells the waiters how it ended. */
 	if (session->phase != CKT_SESSION_STARTING || error == -ECONNRESET)
 		return false;
-	if (!error && !res->status)
+	if (!error && !res->status) {
+		ckt_restore_again_destroy(session->again);
+		session->again = NULL;
 		return true;
+	}
+	if (!error && res->status == -EXDEV && session->again) {
+		ckt_info("session %s: %s", session->id, res->message);
+		session->pidfd.ready = start_afresh;
+		syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+		return false;
+	}
 	session_refuse(session,
 		error                     ? error
 			: res->status > 0 ? -EPROTO
@@ -830,13 +843,8 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 }
 
 /* Tells the new worker what it becomes.  On failure worker_gone cleans up. */
-static int start(struct ckt_session *session, const struct ckt_session_spec *spec)
+static int tell(struct ckt_session *session, const struct ckt_session_spec *spec)
 {
-	struct ckt_server *server = session->server;
-	session_insert(session);
-	server->session_count++;
-	session->timer.fire = start_late;
-	ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
 	int result = tell_owner(session);
 	if (!result)
 		result = ckt_group_open(session);
@@ -848,6 +856,16 @@ static int start(struct ckt_session *session, const struct ckt_session_spec *spe
 	if (result)
 		ckt_session_kill(session, "cannot reach its worker");
 	return result;
+}
+
+static int start(struct ckt_session *session, const struct ckt_session_spec *spec)
+{
+	struct ckt_server *server = session->server;
+	session_insert(session);
+	server->session_count++;
+	session->timer.fire = start_late;
+	ckt_timer_set(&server->loop, &session->timer, START_TIMEOUT_MS);
+	return tell(session, spec);
 }
 
 /* On failure the session is freed. */
@@ -1010,6 +1028,59 @@ static bool take_warm(struct ckt_session **session)
 	return true;
 }
 
+/* The worker is gone, and the session has no other part of it but its group's. */
+static int replace_worker(struct ckt_session *session, char *ret_message, size_t message_size)
+{
+	struct ckt_uid_group *uid_group = session->uid_group;
+	struct ckt_group_domain *domain = session->domain;
+	ckt_daemon_request_fail_all(session, -ECONNRESET);
+	for (int kind = 0; kind < CKT_LINKS; kind++)
+		ckt_record_stream_fini(&session->links[kind].stream);
+	ckt_refused_calls_close(&session->refused);
+	ckt_refused_calls_init(&session->refused, session->server, session->id);
+	ckt_group_close(session);
+	ckt_worker_cgroup_remove(session->server, session->cgroup);
+	session->cgroup[0] = 0;
+	session->serial = ++session->server->session_serial;
+	session->domain = NULL;
+	int result = spawn(session, ret_message, message_size);
+	ckt_group_domain_leave(domain);
+	ckt_uid_group_leave(uid_group);
+	if (!result && (result = watch(session, session->pid))) {
+		kill(session->pid, SIGKILL);
+		waitpid(session->pid, NULL, 0);
+	}
+	return result;
+}
+
+/* The warm worker that could not take the restore has ended: a fresh one can. */
+static void start_afresh(struct ckt_source *source, uint32_t events)
+{
+	struct ckt_session *session = CKT_CONTAINER(source, struct ckt_session, pidfd);
+	struct ckt_session_spec spec;
+	char how[128], message[CKT_MESSAGE_MAX] = "the image in memory is gone";
+	bool bad;
+	if (session->phase != CKT_SESSION_STARTING) {
+		worker_gone(source, events);
+		return;
+	}
+	describe_end(session, how, sizeof how, &bad);
+	int fd = ckt_loop_remove(&session->server->loop, source);
+	if (fd >= 0)
+		close(fd);
+	int result = ckt_restore_again_spec(session->again, session->server, &spec)
+		? replace_worker(session, message, sizeof message)
+		: -ENOENT;
+	if (result) {
+		session->failure = result;
+		snprintf(session->failure_message, sizeof session->failure_message, "%s", message);
+		worker_gone(source, events);
+		return;
+	}
+	ckt_info("session %s: worker %d started for a restore", session->id, (int)session->pid);
+	tell(session, &spec);
+}
+
 /* ---- New sessions */
 
 int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec *spec,
@@ -1023,6 +1094,8 @@ int ckt_session_create(struct ckt_server *server, const struct ckt_session_spec 
 	result = warm ? 0 : spawn_watched(session, ret_message, message_size);
 	if (result)
 		return result;
+	if (warm && session->restore)
+		session->again = ckt_restore_again_create(spec);
 	result = start(session, spec);
 	if (result) {
 		snprintf(ret_message, message_size, "cannot reach the new worker: %s",

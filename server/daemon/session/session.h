@@ -22,6 +22,7 @@
 
 struct ckt_peer;
 struct ckt_daemon_request;
+struct ckt_restore_again;
 struct ckt_uid_group;
 
 /*
@@ -75,6 +76,7 @@ struct ckt_session {
 		CKT_SESSION_WARMING,
 		CKT_SESSION_WARM
 	} phase;
+	struct ckt_restore_again *again; /* of a restore on a warm worker; NULL */
 	bool warm;  /* a worker and no session yet: of warm_workers.h, and in no list here */
 	bool child; /* of this process, not adopted */
 	bool restore;

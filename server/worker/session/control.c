@@ -73,7 +73,8 @@ static int start(struct ckt_request *request)
 			request->worker, &args, request->passed_fd, message, sizeof message);
 		if (res.status)
 			ckt_error("%s", message);
-		request->end = res.status != 0;
+		/* The server ends a warm worker that does not fit. */
+		request->end = res.status && res.status != -EXDEV;
 		started = !res.status;
 	}
 	pthread_mutex_unlock(&control_lock);
@@ -102,7 +103,7 @@ static int preload(struct ckt_request *request)
 			request->worker, &args, request->passed_fd, message, sizeof message);
 		if (res.status)
 			ckt_error("%s", message);
-		request->end = res.status != 0;
+		request->end = res.status && res.status != -EXDEV;
 		request->ahead = !res.status;
 		preloaded = !res.status;
 	}
