@@ -210,5 +210,15 @@ class Owners(Warm, Ranged):
             self.go_on(process)
 
 
+    def test_last_id(self):
+        """A warm worker keeps no id from an owner."""
+        server = self.ranged(1)
+        for owner in ("alice", "bob", "alice"):
+            self.wait_warm(server)
+            self.go_on(self.run_to_mid(server, owner, owner + str(len(self.programs)))[0])
+            self.wait(lambda: self.sessions() == {})
+            self.wait_warm(server)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -819,6 +819,9 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 	struct ckt_worker_user user;
 	int result = ckt_uid_group_join(session->server, &session->identity, &session->uid_group,
 		ret_message, message_size);
+	if (result == -EUSERS && !session->warm && ckt_warm_free_ids(session->server))
+		result = ckt_uid_group_join(session->server, &session->identity,
+			&session->uid_group, ret_message, message_size);
 	if (!result)
 		result = make_cgroup(session, ret_message, message_size);
 	if (!result)

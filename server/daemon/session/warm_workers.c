@@ -378,6 +378,20 @@ static bool has_session(const struct ckt_server *server, const struct ckt_identi
 	return false;
 }
 
+bool ckt_warm_free_ids(struct ckt_server *server)
+{
+	bool any = false;
+	for (struct ckt_session *worker = server->warm ? server->warm->list : NULL, *next; worker;
+		worker = next) {
+		next = worker->next;
+		if (has_session(server, &worker->identity))
+			continue;
+		any = true;
+		ckt_session_await_warm_end(worker);
+	}
+	return any;
+}
+
 static void forget_owners(struct ckt_timer *timer)
 {
 	struct ckt_warm_workers *warm = CKT_CONTAINER(timer, struct ckt_warm_workers, linger_timer);

@@ -21,6 +21,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct ckt_server;
 struct ckt_session;
 
@@ -47,6 +49,9 @@ void ckt_warm_session_gone(struct ckt_server *server);
  * if there are none.
  */
 void ckt_warm_give_up(const struct ckt_session *session, unsigned gpu, int asker);
+
+/* No user id is free: ends those of owners without a session, and waits for that.  False: there are none. */
+bool ckt_warm_free_ids(struct ckt_server *server);
 
 /* Of session.c: it has answered WARM, with 0 or -errno and a sentence; it died, for this reason. */
 void ckt_warm_ready(struct ckt_session *session, int error, const char *message);
