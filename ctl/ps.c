@@ -197,6 +197,19 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 	ckt_ctl_owners_free(&owners);
 }
 
+/* How many workers wait for a session; NULL: the server is older, and ends that connection. */
+static json_t *warm_json(const struct ckt_ctl_args *args)
+{
+	struct ckt_ctl_server server;
+	ckt_control_warm_res res = {0};
+	if (ckt_ctl_connect(args, &server) != CKT_EXIT_DONE)
+		return json_null();
+	int result = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_WARM, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_warm_res, &res, ckt_net_now_ms() + TIMEOUT_MS, -1);
+	ckt_ctl_disconnect(&server);
+	return result ? json_null() : json_integer(res.ready);
+}
+
 int ckt_ctl_ps(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server = {.fd = -1};
@@ -240,7 +253,8 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
 	}
 	if (status == CKT_EXIT_DONE && args->json)
-		status = ckt_ctl_json_print(json_pack("{s:o}", "sessions", json_incref(list)));
+		status = ckt_ctl_json_print(json_pack(
+			"{s:o, s:o}", "sessions", json_incref(list), "warm", warm_json(args)));
 	else if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_flush();
 	json_decref(list);

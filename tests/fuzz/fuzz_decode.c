@@ -162,6 +162,7 @@ static const struct {
 	PROTOCOL(ckt_control_owned_events_res),
 	PROTOCOL(ckt_control_owners_args),
 	PROTOCOL(ckt_control_owners_res),
+	PROTOCOL(ckt_control_warm_res),
 	PROTOCOL(ckt_control_nccl_make_args),
 	PROTOCOL(ckt_control_nccl_make_res),
 	PROTOCOL(ckt_worker_nccl_ids_args),

@@ -415,6 +415,7 @@ static const struct {
 	ASKED(CKT_WORKER_MEMORY, ckt_worker_image_args),
 	ASKED(CKT_WORKER_PRELOAD, ckt_worker_start_args),
 	ASKED(CKT_WORKER_START, ckt_worker_start_args),
+	ASKED(CKT_WORKER_WARM, ckt_worker_start_args),
 	ASKED(CKT_WORKER_BASE, ckt_worker_base_args),
 	ASKED(CKT_WORKER_OWNER, ckt_worker_owner_args),
 	ASKED(CKT_WORKER_HOLD, ckt_worker_hold_args),

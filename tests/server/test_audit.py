@@ -51,6 +51,7 @@ CALLS = {
     "jobs": (text(""), None, None, "ok"),
     "connections": (text(""), None, None, "ok"),
     "owners": (u32(0), None, None, "ok"),
+    "warm": (b"", None, None, "ok"),
     "owned_events": (u64(0), None, None, "ok"),
     "job_hold": (text("no-job"), None, "no-job", "refused"),
     "job_look": (u32(0), None, None, "refused"),

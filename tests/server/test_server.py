@@ -663,7 +663,7 @@ class Ctl(ServerTest):
         with wire.Peer(self.socket) as peer:
             session = peer.hello(wire.NEW, program="prog\x1b[2J", host="a-host", pid=99)[1]
             listing = json.loads(self.ctl("ps", "--json").stdout)
-            self.assertEqual(list(listing), ["sessions"])
+            self.assertEqual(list(listing), ["sessions", "warm"])
             (entry,) = listing["sessions"]
             self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job", "owner", "project",
                                            "transport", "lanes"])

@@ -13,6 +13,7 @@
 #include "server/daemon/session/job.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/session/session_marks.h"
+#include "server/daemon/session/warm_workers.h"
 #include "server/daemon/nvml/nvml.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/peer/peer_audit.h"
@@ -255,6 +256,16 @@ static void call_owners(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		owners[i].project = (char *)(may ? ckt_tokens_project(peer->server, owner) : "");
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_owners_res, &res);
+}
+
+/* ---- warm */
+
+static void call_warm(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	ckt_control_warm_res res;
+	(void)decoded, (void)passed_fd;
+	ckt_warm_count(peer->server, &res.wanted, &res.making, &res.ready);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_warm_res, &res);
 }
 
 /* ---- kill */
@@ -578,6 +589,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_NVML] = {(xdrproc_t)xdr_ckt_control_nvml_args, ckt_control_nvml},
 	[CKT_CONTROL_GPU_USE] = {(xdrproc_t)xdr_ckt_control_gpu_args, ckt_control_gpu_use},
 	[CKT_CONTROL_OWNERS] = {(xdrproc_t)xdr_ckt_control_owners_args, call_owners},
+	[CKT_CONTROL_WARM] = {NULL, call_warm},
 	[CKT_CONTROL_OWNED_EVENTS] = {(xdrproc_t)xdr_ckt_control_events_args,
 		ckt_control_owned_events},
 	[CKT_CONTROL_JOBS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_jobs},

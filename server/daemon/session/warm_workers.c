@@ -415,6 +415,19 @@ void ckt_warm_session_gone(struct ckt_server *server)
 
 /* ---- All of them */
 
+void ckt_warm_count(const struct ckt_server *server, unsigned *ret_wanted, unsigned *ret_making,
+	unsigned *ret_ready)
+{
+	const struct ckt_warm_workers *warm = server->warm;
+	*ret_wanted = warm ? warm->wanted : 0;
+	*ret_making = *ret_ready = 0;
+	for (const struct ckt_session *worker = warm ? warm->list : NULL; worker;
+		worker = worker->next) {
+		*ret_making += worker->phase == CKT_SESSION_WARMING;
+		*ret_ready += worker->phase == CKT_SESSION_WARM;
+	}
+}
+
 void ckt_warm_init(struct ckt_server *server)
 {
 	unsigned wanted = count_wanted(server);

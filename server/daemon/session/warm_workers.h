@@ -50,6 +50,10 @@ void ckt_warm_session_gone(struct ckt_server *server);
  */
 void ckt_warm_give_up(const struct ckt_session *session, unsigned gpu, int asker);
 
+/* How many of each GPU there should be, and how many there are of all. */
+void ckt_warm_count(const struct ckt_server *server, unsigned *ret_wanted, unsigned *ret_making,
+	unsigned *ret_ready);
+
 /* No user id is free: ends those of owners without a session, and waits for that.  False: there are none. */
 bool ckt_warm_free_ids(struct ckt_server *server);
 

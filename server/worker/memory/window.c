@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "server/worker/driver.h"
-#include "server/worker/memory/spare_memory.h"
+#include "server/worker/memory/freed_memory.h"
 #include "server/worker/memory/window.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
@@ -34,7 +34,7 @@ CUresult ckt_window_create(struct ckt_worker *worker, unsigned device, uint64_t 
 	CUmemGenericAllocationHandle handle;
 	CUresult result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
-		ckt_spare_memory_free(worker->devices[device].number))
+		ckt_freed_memory_ask(worker->devices[device].number))
 		result = ckt_driver.cuMemCreate(&handle, size, &prop, 0);
 	if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) {
 		/* A driver that cannot export can still allocate. */

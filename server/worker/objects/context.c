@@ -14,7 +14,7 @@
 #include "server/worker/libs/inside/inside.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
-#include "server/worker/memory/spare_memory.h"
+#include "server/worker/memory/freed_memory.h"
 #include "server/worker/module/module.h"
 #include "server/worker/objects/array.h"
 #include "server/worker/objects/context.h"
@@ -136,7 +136,7 @@ CUresult ckt_context_primary(
 		CUresult result =
 			ckt_driver.cuDevicePrimaryCtxRetain(&real, worker->devices[device].ordinal);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY &&
-			ckt_spare_memory_free(worker->devices[device].number))
+			ckt_freed_memory_ask(worker->devices[device].number))
 			result = ckt_driver.cuDevicePrimaryCtxRetain(
 				&real, worker->devices[device].ordinal);
 		if (!result)

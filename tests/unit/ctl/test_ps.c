@@ -68,6 +68,7 @@ static void test_json(void)
 		"lanes"};
 	static ckt_control_owner owner = {(char *)"token:alice", (char *)"vision"};
 	static ckt_control_owners_res owners = {.owners = {1, &owner}};
+	static ckt_control_warm_res warm = {.wanted = 4, .making = 1, .ready = 3};
 	begin();
 	replies[CKT_CONTROL_LIST].answer = list;
 	replies[CKT_CONTROL_JOBS] =
@@ -76,10 +77,13 @@ static void test_json(void)
 		(struct reply){(xdrproc_t)xdr_ckt_control_owners_res, &owners, NULL};
 	replies[CKT_CONTROL_CONNECTIONS] =
 		(struct reply){(xdrproc_t)xdr_ckt_control_connections_res, &connections, NULL};
+	replies[CKT_CONTROL_WARM] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_warm_res, &warm, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"),
 	       *first = json_array_get(array, 0);
-	IS(json_object_size(json), 1);
+	IS(json_object_size(json), 2);
+	IS(json_integer_value(json_object_get(json, "warm")), 3);
 	IS(json_array_size(array), 2);
 	IS(json_object_size(first), COUNT(keys));
 	for (size_t i = 0; i < COUNT(keys); i++)
@@ -97,7 +101,11 @@ static void test_json(void)
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "transport")));
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "lanes")));
 	json_decref(json);
-	IS(seen_count, 7);
+	IS(seen_count, 8);
+	/* An older server ends that connection. */
+	replies[CKT_CONTROL_WARM].answer = hang_up;
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
+	HAS(out, "\"warm\": null");
 }
 
 static void test_text(void)

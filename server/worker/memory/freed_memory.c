@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that warm workers give up; see spare_memory.h. */
-#include "server/worker/memory/spare_memory.h"
+/* Memory that warm workers give up; see freed_memory.h. */
+#include "server/worker/memory/freed_memory.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "rpc/group.h"
 #include "server/worker/session/group.h"
 
-bool ckt_spare_memory_free(unsigned gpu)
+bool ckt_freed_memory_ask(unsigned gpu)
 {
 	const struct ckt_group_name name = ckt_group_memory();
 	char answer = CKT_GROUP_NOBODY;

@@ -11,4 +11,4 @@
  * After the driver had no memory on this GPU, by the server's number.  Whether some was given up, and the call is
  * worth another try.
  */
-bool ckt_spare_memory_free(unsigned gpu);
+bool ckt_freed_memory_ask(unsigned gpu);
