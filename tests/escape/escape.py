@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker that misbehaves can do to another session, the server and the host.
 
-	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--worker-network auto|on|off] [--verbose]
+	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--warm] [--worker-network auto|on|off] [--verbose]
 
 A real server runs cricket-worker-escape (agent.h) as its worker.  Two owners, alice and bob, each have a session; alice's holds a secret in the
 GPU's memory, in an image and in a token's file.  Bob's worker makes the attempts of attempts.h, and what it says of each must be what expected.txt
@@ -37,6 +37,7 @@ LATER = ("memory-bomb", "thread-bomb")
 # Of the workers: the first that exists.  Nobody else starts processes as the first ones, so that the kernel's count of them is ours.
 USERS = ("news", "uucp", "nobody")
 KINDS = ("soft", "network", "range", "user", "off", "ids", "nvidia", "offline")
+WARM_TRIES = 20
 # Ids of --uid-range, which no package gives to a user.
 RANGE = "64600-64615"
 
@@ -194,13 +195,24 @@ class Test:
                                     args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage,
                                           "--worker-network", self.arg.worker_network, "--tokens", self.path("tokens.d/tokens"),
                                           "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
-                                          *(("--uid-range", RANGE) if self.arg.uid_range else ()), *self.more_args()), env=environment, **self.options())
-        self.alice, self.bob = Client(self, tokens["alice"]), Client(self, tokens["bob"])
+                                          *(("--uid-range", RANGE) if self.arg.uid_range else ()), "--warm", "1" if self.arg.warm else "0",
+                                          *self.more_args()), env=environment, **self.options())
+        self.alice, self.bob = self.client(tokens["alice"]), self.client(tokens["bob"])
         self.token = tokens["alice"]
         if not (self.alice.ready and self.bob.ready):
             raise runner.Failure(f"no sessions:\n{self.server.tail()}")
         runner.cricketctl(self.tree, "--server", "unix:" + self.server.socket, "checkpoint", self.alice.session, "--server-side", "kept")
         self.victim, self.attacker = (self.worker_of(c.session) for c in (self.alice, self.bob))
+
+    def client(self, token):
+        """A program with a session; with --warm on a warm worker, which the first one of each owner brings."""
+        for _ in range(WARM_TRIES if self.arg.warm else 1):
+            client = Client(self, token)
+            if not self.arg.warm or not client.ready or f"warm worker {self.worker_of(client.session)} started for" in self.log():
+                return client
+            time.sleep(1)
+            client.end()
+        raise runner.Failure(f"no session has a warm worker:\n{self.server.tail()}")
 
     def worker_of(self, session):
         text = runner.cricketctl(self.tree, "--server", "unix:" + self.server.socket, "stats", session, "--json")
@@ -339,6 +351,7 @@ def main():
     parser.add_argument("--cage", default="on", choices=("on", "off"))
     parser.add_argument("--as-user", action="store_true")
     parser.add_argument("--uid-range", action="store_true", help="a user id for each owner")
+    parser.add_argument("--warm", action="store_true", help="both sessions on warm workers")
     parser.add_argument("--worker-network", default="auto", choices=("auto", "on", "off"))
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--client", help=argparse.SUPPRESS)

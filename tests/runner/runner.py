@@ -35,6 +35,7 @@ import contextlib
 import ctypes
 import difflib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -158,6 +159,13 @@ def alive(pid):
         return False
 
 
+@functools.lru_cache
+def knows(tree, option):
+    """Whether the server of that tree has the option: it may be an older build's."""
+    done = subprocess.run([tree.tool("cricket-server"), "--help"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return option.encode() in done.stdout
+
+
 class Server:
     """A private cricket-server with its socket, address file and log in a directory of its own."""
 
@@ -174,6 +182,9 @@ class Server:
         command = [tree.tool("cricket-server"), "--listen", "127.0.0.1:0", "--address-file", address_file, "--socket", self.socket, *args]
         if driver:
             command += ["--driver", driver]
+        # Tests count workers, and wait for the end of all.
+        if "--warm" not in args and knows(tree, "--warm"):
+            command += ["--warm", "0"]
         with open(self.log, "wb") as log:
             environment = {**os.environ, "STATE_DIRECTORY": directory, "CACHE_DIRECTORY": directory, **(env or {})}
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, **popen)
