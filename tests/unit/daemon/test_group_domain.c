@@ -179,6 +179,13 @@ static void test_sockets(void)
 	struct ckt_group_domain *first = join(&alice), *second = join(&alice), *other = join(&bob);
 	CU_ASSERT_PTR_EQUAL(first, second);
 	YES(first != other);
+	/* With all that is in it. */
+	const struct ckt_identity carol = {.kind = CKT_IDENTITY_USER, .uid = 4249};
+	YES(ckt_group_domain_exists(&server, &bob) && !ckt_group_domain_exists(&server, &carol));
+	ckt_group_domain_give(other, &carol);
+	YES(ckt_group_domain_exists(&server, &carol) && !ckt_group_domain_exists(&server, &bob));
+	ckt_group_domain_give(other, &bob);
+	ckt_group_domain_give(NULL, &bob);
 	int (*child)(void) = listen_at;
 	MUST(pipe2(ends, O_CLOEXEC), 0);
 	pid_t pid = ckt_group_domain_fork(first, run_child, &child);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/policy/identity.c: whom things count for. */
+#include <string.h>
 #include <unistd.h>
 
 #include "inside.h"
@@ -52,4 +53,20 @@ static void test_operators(void)
 	NO(ckt_uid_is_operator(geteuid() + 1) || ckt_uid_is_operator(CKT_UID_UNKNOWN));
 }
 
-UNIT_SUITE(identity, {"identities", test_identities}, {"operators", test_operators})
+static void test_names(void)
+{
+	static const struct {
+		struct ckt_identity identity;
+		const char *name;
+	} cases[] = {{{.kind = CKT_IDENTITY_USER, .uid = 7}, "7"},
+		{{.kind = CKT_IDENTITY_ADDRESS}, "anonymous"}, {{0}, "anonymous"},
+		{{.kind = CKT_IDENTITY_NEXT}, "next"}};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		char name[CKT_IDENTITY_FILE_NAME];
+		ckt_identity_file_name(&cases[i].identity, name);
+		IS(strcmp(name, cases[i].name), 0);
+	}
+}
+
+UNIT_SUITE(identity, {"names", test_names}, {"identities", test_identities},
+	{"operators", test_operators})

@@ -153,6 +153,35 @@ static void test_draw(void)
 	YES(is_free(&ua) && is_free(&ub));
 }
 
+static void test_give(void)
+{
+	const struct ckt_identity next = {.kind = CKT_IDENTITY_NEXT};
+	IS(ckt_uid_group_give(NULL, &alice), 0);
+	if (geteuid() != 0) {
+		printf("skipped give: not root\n");
+		return;
+	}
+	begin("1804300-1804301");
+	NO(ckt_uid_group_exists(&server, &alice));
+	struct ckt_uid_group *group = join(&next);
+	uid_t uid = uid_of(group);
+	IS(strcmp(read_file(record(uid)), "next"), 0);
+	IS(ckt_uid_group_give(group, &alice), 0);
+	YES(ckt_uid_group_exists(&server, &alice));
+	NO(ckt_uid_group_exists(&server, &next));
+	IS(strcmp(read_file(record(uid)), "2147483649"), 0);
+	/* What comes next has another. */
+	YES(join(&alice) == group);
+	struct ckt_uid_group *other = join(&next);
+	YES(other != group);
+	ckt_uid_group_leave(other);
+	ckt_uid_group_leave(group);
+	ckt_uid_group_leave(group);
+	YES(run_until(is_free, &uid));
+	NO(ckt_uid_group_exists(&server, &alice));
+	end();
+}
+
 static void test_busy(void)
 {
 	char byte;
@@ -232,4 +261,4 @@ static void test_adopt(void)
 }
 
 UNIT_SUITE(uid_group, {"without", test_without}, {"bad", test_bad}, {"draw", test_draw},
-	{"busy", test_busy}, {"adopt", test_adopt})
+	{"give", test_give}, {"busy", test_busy}, {"adopt", test_adopt})
