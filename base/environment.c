@@ -79,6 +79,9 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 		"tcp, unix or shm: what the connection to the server must run over; by "
 		"default shared memory (shm) beside a UNIX socket, and else what the "
 		"address says"},
+	{"CRICKET_WHOLE_MODULES",
+		"1 sends fat binaries whole, also the machine code for other GPUs than the "
+		"program's; an image can then go on at those without PTX"},
 };
 const size_t ckt_environment_variables_count =
 	sizeof(ckt_environment_variables) / sizeof(ckt_environment_variables[0]);

@@ -17,6 +17,7 @@
 #include "client/cuda/context/route.h"
 #include "client/cuda/memory/managed.h"
 #include "client/cuda/memory/range.h"
+#include "client/cuda/module/fat_binary.h"
 #include "client/cuda/module/function.h"
 #include "client/cuda/module/module_image.h"
 #include "client/cuda/stream/hostfunc.h"
@@ -63,34 +64,70 @@ static void forked(void)
 }
 CKT_IN_CHILD(forked);
 
+/* Without the image's bytes first: the worker may have them, from this program or from an earlier one. */
+static CUresult load_image(
+	struct ckt_module *module, struct ckt_cudacommon_jit *jit, const void *data, size_t size)
+{
+	CUresult result = ckt_client_blob_offer(data, size, module->hash);
+	if (!result && !ckt_cudacommon_object_add(&module->object, CKT_KIND_MODULE))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result) {
+		free(module);
+		return result;
+	}
+	result = load_at_worker(module, jit);
+	if (result == CUDA_ERROR_NOT_FOUND) {
+		result = ckt_client_blob_put(data, size, module->hash);
+		if (!result)
+			result = load_at_worker(module, jit);
+	}
+	if (result)
+		ckt_cudacommon_object_remove(&module->object);
+	return result;
+}
+
+/* The part of the image that the context's device can use; see fat_binary.h. */
+static CUresult choose(const struct ckt_context *context, const struct ckt_cudacommon_jit *jit,
+	const void *data, size_t size, void **ret_data, size_t *ret_size)
+{
+	*ret_data = NULL;
+	/* The program names another GPU. */
+	for (uint32_t i = 0; i < jit->count; i++)
+		if (jit->keys[i] == CU_JIT_TARGET)
+			return CUDA_SUCCESS;
+	int major = ckt_client_device_attribute(
+		context->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	int minor = ckt_client_device_attribute(
+		context->device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+	return ckt_client_fat_binary_choose(
+		data, size, (unsigned)(major * 10 + minor), ret_data, ret_size);
+}
+
 CUresult ckt_client_module_load(const void *data, size_t size, unsigned n_options,
 	CUjit_option *options, void **values, CUmodule *ret_module)
 {
 	struct ckt_context *context;
 	struct ckt_cudacommon_jit jit;
+	void *chosen;
+	size_t chosen_size;
 	CUresult result = ckt_client_context_current(&context);
 	if (!result)
 		result = ckt_jit_read(&jit, n_options, options, values);
+	if (!result)
+		result = choose(context, &jit, data, size, &chosen, &chosen_size);
 	if (result)
 		return result;
 	struct ckt_module *module = calloc(1, sizeof *module);
-	if (!module)
+	if (!module) {
+		free(chosen);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	pthread_mutex_init(&module->lock, NULL);
 	module->object.context = context->object.id;
-	result = ckt_client_blob_send(data, size, module->hash);
-	if (result) {
-		free(module);
-		return result;
-	}
-	if (!ckt_cudacommon_object_add(&module->object, CKT_KIND_MODULE)) {
-		free(module);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	result = load_at_worker(module, &jit);
-	if (result)
-		ckt_cudacommon_object_remove(&module->object);
-	else
+	result = chosen ? load_image(module, &jit, chosen, chosen_size)
+			: load_image(module, &jit, data, size);
+	free(chosen);
+	if (!result)
 		*ret_module = (CUmodule)(uintptr_t)module->object.id;
 	return result;
 }

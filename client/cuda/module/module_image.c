@@ -130,20 +130,39 @@ static CUresult ask(const uint8_t *hash, bool *ret_have)
 	return CUDA_SUCCESS;
 }
 
-CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash)
+static void hash_of(const void *data, size_t size, uint8_t *ret_hash)
 {
 	struct sha256_ctx sha;
-	bool have = false;
 	sha256_init(&sha);
 	sha256_update(&sha, size, data);
 	sha256_digest(&sha, 32, ret_hash);
-	CUresult result =
-		size <= UNASKED_MAX && note_unasked(ret_hash) ? CUDA_SUCCESS : ask(ret_hash, &have);
-	for (size_t offset = 0; offset < size && !have && !result; offset += CKT_DATA_MAX) {
+}
+
+CUresult ckt_client_blob_put(const void *data, size_t size, const uint8_t *hash)
+{
+	CUresult result = CUDA_SUCCESS;
+	for (size_t offset = 0; offset < size && !result; offset += CKT_DATA_MAX) {
 		size_t part = size - offset < CKT_DATA_MAX ? size - offset : CKT_DATA_MAX;
-		result = CKT_BATCHED(blob_data, BLOB_DATA, .hash = ret_hash, .hash_len = 32,
+		result = CKT_BATCHED(blob_data, BLOB_DATA, .hash = hash, .hash_len = 32,
 			.total = size, .offset = offset, .data = (const uint8_t *)data + offset,
 			.data_len = (uint32_t)part);
 	}
 	return result;
+}
+
+CUresult ckt_client_blob_offer(const void *data, size_t size, uint8_t *ret_hash)
+{
+	hash_of(data, size, ret_hash);
+	return size <= UNASKED_MAX && note_unasked(ret_hash)
+		? ckt_client_blob_put(data, size, ret_hash)
+		: CUDA_SUCCESS;
+}
+
+CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash)
+{
+	bool have = false;
+	hash_of(data, size, ret_hash);
+	CUresult result =
+		size <= UNASKED_MAX && note_unasked(ret_hash) ? CUDA_SUCCESS : ask(ret_hash, &have);
+	return result || have ? result : ckt_client_blob_put(data, size, ret_hash);
 }

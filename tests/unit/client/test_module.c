@@ -46,6 +46,25 @@ static void test_loading(void)
 	LOCAL(cuModuleGetLoadingMode(NULL), BAD);
 }
 
+/* A large one: its load is the question whether the worker has it. */
+static void test_large(void)
+{
+	enum { LARGE = 100 << 10 };
+	CUmodule module;
+	static char image[LARGE];
+	int length = snprintf(image, sizeof image, "%s\n//", relay_ptx);
+	memset(image + length, 'x', sizeof image - 1 - (size_t)length);
+	for (int time = 0; time < 2; time++) {
+		relay_mark();
+		IS(cuModuleLoadData(&module, image), CUDA_SUCCESS);
+		relay_settle();
+		IS(relay_count("blob_have"), 0);
+		IS(relay_count("module_load"), time ? 1 : 2);
+		IS(relay_count("blob_data"), time ? 0 : 1);
+		IS(cuModuleUnload(module), CUDA_SUCCESS);
+	}
+}
+
 static void test_files(void)
 {
 	CUmodule module = NULL;
@@ -102,4 +121,5 @@ static void test_names(void)
 	LOCAL(cuModuleGetGlobal(&counter, &size, module, "counter"), CUDA_ERROR_INVALID_HANDLE);
 }
 
-UNIT_SUITE(module, {"loading", test_loading}, {"files", test_files}, {"names", test_names})
+UNIT_SUITE(module, {"loading", test_loading}, {"large", test_large}, {"files", test_files},
+	{"names", test_names})

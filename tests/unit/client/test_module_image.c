@@ -239,6 +239,37 @@ static void test_send(void)
 	blob(65, false, CUDA_SUCCESS, CUDA_SUCCESS, CUDA_SUCCESS, 1);
 }
 
+/* ---- Offering: a large image is sent only when the worker turns out to lack it */
+
+static void offer(size_t size, unsigned pieces)
+{
+	uint8_t hash[32], sent_hash[32], *data = calloc(1, size);
+	data[0] = 'o';
+	memset(&sent, 0, sizeof sent);
+	sent.size = size;
+	sent.bytes = calloc(1, size);
+	CU_ASSERT_EQUAL(ckt_client_blob_offer(data, size, hash), CUDA_SUCCESS);
+	CU_ASSERT_TRUE(!sent.questions && sent.pieces == pieces && !sent.wrong);
+	if (!pieces)
+		CU_ASSERT_EQUAL(ckt_client_blob_put(data, size, hash), CUDA_SUCCESS);
+	CU_ASSERT_TRUE(!sent.questions && sent.pieces == 1 && !sent.wrong);
+	CU_ASSERT_EQUAL(memcmp(sent.bytes, data, size), 0);
+	/* The same hash as when it is asked for. */
+	sent.have = true;
+	CU_ASSERT_EQUAL(ckt_client_blob_send(data, size, sent_hash), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(memcmp(hash, sent_hash, sizeof hash), 0);
+	free(sent.bytes);
+	free(data);
+}
+
+static void test_offer(void)
+{
+	enum { SMALL = 64 << 10, LARGE = SMALL + 1 };
+	offer(SMALL, 1);
+	offer(SMALL, 0);
+	offer(LARGE, 0);
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -248,6 +279,7 @@ int main(void)
 	CU_add_test(suite, "elf", test_elf);
 	CU_add_test(suite, "bad elf", test_bad_elf);
 	CU_add_test(suite, "send", test_send);
+	CU_add_test(suite, "offer", test_offer);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();
