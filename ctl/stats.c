@@ -26,40 +26,55 @@ static json_t *stat_json(const ckt_control_stat *stat)
 		(json_int_t)stat->waited, "bytes", (json_int_t)stat->bytes);
 }
 
-/*
- * Takes the row that says what the session's connection runs over out of the list.  "unknown": of an
- * older server.  Valid as long as the list.
- */
-static const char *take_transport(ckt_control_stats_res *res)
+/* The rows that count no calls. */
+struct other_rows {
+	const char *transport; /* valid as long as the list; "unknown": of an older server */
+	ckt_control_stat hits, misses; /* of the cache of modules */
+};
+
+/* Takes a row out of the list.  Zeros: there is none, as of an older server. */
+static ckt_control_stat take_row(ckt_control_stats_res *res, const char *prefix)
 {
-	const size_t prefix = strlen(CKT_STAT_TRANSPORT);
 	ckt_control_stat *stats = res->stats.stats_val;
 	for (u_int i = 0; i < res->stats.stats_len; i++) {
-		if (strncmp(stats[i].name, CKT_STAT_TRANSPORT, prefix) != 0)
+		if (strncmp(stats[i].name, prefix, strlen(prefix)) != 0)
 			continue;
 		ckt_control_stat found = stats[i];
 		stats[i] = stats[--res->stats.stats_len];
 		stats[res->stats.stats_len] = found;
-		return found.name + prefix;
+		return found;
 	}
-	return "unknown";
+	return (ckt_control_stat){0};
 }
 
-static int print_json(const ckt_control_stats_res *res, const char *transport)
+static struct other_rows take_rows(ckt_control_stats_res *res)
+{
+	ckt_control_stat transport = take_row(res, CKT_STAT_TRANSPORT);
+	return (struct other_rows){.transport = transport.name
+			? transport.name + strlen(CKT_STAT_TRANSPORT)
+			: "unknown",
+		.hits = take_row(res, CKT_STAT_MODULE_HITS),
+		.misses = take_row(res, CKT_STAT_MODULE_MISSES)};
+}
+
+static int print_json(const ckt_control_stats_res *res, const struct other_rows *rows)
 {
 	json_t *calls = json_array();
 	for (u_int i = 0; i < res->stats.stats_len; i++)
 		json_array_append_new(calls, stat_json(&res->stats.stats_val[i]));
-	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:o}", "session",
+	return ckt_ctl_json_print(json_pack(
+		"{s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o}", "session",
 		ckt_ctl_json_text(res->session.session), "program",
 		ckt_ctl_json_text(res->session.program_name), "transport",
-		ckt_ctl_json_text(transport), "worker_pid", (int)res->session.worker_pid,
+		ckt_ctl_json_text(rows->transport), "worker_pid", (int)res->session.worker_pid,
 		"memory_bytes", (json_int_t)res->session.memory_bytes, "generation",
 		(json_int_t)res->session.generation, "executed", (json_int_t)res->session.executed,
-		"calls", calls));
+		"module_cache", "hits", (json_int_t)rows->hits.calls, "misses",
+		(json_int_t)rows->misses.calls, "bytes", (json_int_t)rows->hits.bytes, "calls",
+		calls));
 }
 
-static int print_text(const ckt_control_stats_res *res, const char *transport)
+static int print_text(const ckt_control_stats_res *res, const struct other_rows *rows)
 {
 	char name[CKT_NAME_MAX + 1], over[CKT_NAME_MAX + 1], size[32];
 	ckt_control_stat sum = {0};
@@ -67,7 +82,12 @@ static int print_text(const ckt_control_stats_res *res, const char *transport)
 		res->session.session, ckt_ctl_clean(res->session.program_name, name, sizeof name),
 		res->session.worker_pid,
 		ckt_ctl_size_text(res->session.memory_bytes, size, sizeof size),
-		ckt_ctl_clean(transport, over, sizeof over));
+		ckt_ctl_clean(rows->transport, over, sizeof over));
+	if (rows->hits.calls || rows->misses.calls)
+		printf("modules: %llu (%s) from the server's cache, %llu that it lacked\n\n",
+			(unsigned long long)rows->hits.calls,
+			ckt_ctl_size_text(rows->hits.bytes, size, sizeof size),
+			(unsigned long long)rows->misses.calls);
 	printf("%12s %12s %12s %10s  %s\n", "CALLS", "BATCHED", "WAITED", "BYTES", "NAME");
 	for (u_int i = 0; i < res->stats.stats_len; i++) {
 		const ckt_control_stat *stat = &res->stats.stats_val[i];
@@ -98,11 +118,11 @@ int ckt_ctl_stats(const struct ckt_ctl_args *args)
 	status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE) {
 		u_int length = res.stats.stats_len;
-		const char *transport = take_transport(&res);
+		const struct other_rows rows = take_rows(&res);
 		if (res.stats.stats_len) /* none: no array either */
 			qsort(res.stats.stats_val, res.stats.stats_len, sizeof *res.stats.stats_val,
 				by_calls);
-		status = args->json ? print_json(&res, transport) : print_text(&res, transport);
+		status = args->json ? print_json(&res, &rows) : print_text(&res, &rows);
 		res.stats.stats_len = length; /* to be freed */
 	}
 	xdr_free((xdrproc_t)xdr_ckt_control_stats_res, (char *)&res);

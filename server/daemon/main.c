@@ -49,6 +49,7 @@
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/policy.h"
 #include "server/daemon/session/compiler_process.h"
+#include "server/daemon/session/module_cache.h"
 #include "server/daemon/session/libraries.h"
 #include "server/daemon/session/save_on_term.h"
 #include "server/daemon/session/server_key.h"
@@ -305,6 +306,7 @@ static int init(struct ckt_server *server, char *message)
 	if (result)
 		return EXIT_FAILURE;
 	ckt_compiler_init(server);
+	ckt_module_cache_init(server);
 	ckt_session_marks_watch(server);
 	ckt_session_adopt_all(server);
 	ckt_worker_cgroups_sweep(server);
@@ -336,6 +338,7 @@ static void fini(struct ckt_server *server)
 	ckt_stages_fini(server);
 	ckt_daemon_nvml_fini(server);
 	ckt_compiler_fini(server);
+	ckt_module_cache_fini(server);
 	ckt_memory_image_fini(server);
 	ckt_warm_fini(server);
 	ckt_uid_groups_fini(server);

@@ -90,6 +90,11 @@ static int check_audit(const char *value)
 	return strcmp(value, CKT_AUDIT_JOURNAL) == 0 ? 0 : check_absolute(value);
 }
 
+static int check_module_cache(const char *value)
+{
+	return strcmp(value, "off") == 0 ? 0 : check_absolute(value);
+}
+
 static int check_uid_range(const char *value)
 {
 	struct ckt_uid_range range;
@@ -232,6 +237,14 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "host memory that images kept there may take together (default 0: half of the host's)"},
 		CKT_SERVER_OPTION_SIZE, AT(image_memory), NULL,
 		"write a size such as 512M or 8G, or 0 for half of the host's memory"},
+	{{"module-cache", "DIR",
+		 "modules of programs are kept here, apart by owner, and not sent again (default: modules in /var/cache/cricket for root, else in ~/.cache/cricket); off: nowhere",
+		 CKT_VALUE_DIRECTORY, "off"},
+		CKT_SERVER_OPTION_TEXT, AT(module_cache), check_module_cache,
+		"give an absolute path, or write off"},
+	{{"module-cache-size", "SIZE", "bytes of one owner's modules there (default 1G)"},
+		CKT_SERVER_OPTION_SIZE, AT(module_cache_size), check_positive,
+		"write a size such as 512M or 8G; --module-cache off keeps none"},
 	{{"hooks", "DIR", "executables that are run for every event of a session",
 		 CKT_VALUE_DIRECTORY},
 		CKT_SERVER_OPTION_TEXT, AT(hooks), check_absolute, "give an absolute path"},

@@ -149,6 +149,7 @@ void ckt_options_init(struct ckt_options *options)
 		.gpus = strdup("all"),
 		.session_host_memory = default_host_memory(),
 		.staging = (uint64_t)40 << 20,
+		.module_cache_size = (uint64_t)1 << 30,
 		.max_sessions = 256,
 		.max_waiting = 1024,
 		.max_connections_per_user = 128,

@@ -31,6 +31,7 @@ struct ckt_options {
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
 	uint64_t staging;                  /* bytes of each session */
 	char *warm;                        /* a number; NULL: as the driver is */
+	uint64_t module_cache_size;        /* bytes of one owner */
 	unsigned max_sessions;             /* 0: no limit */
 	unsigned max_sessions_per_user;    /* 0: three quarters of them */
 	unsigned max_waiting;              /* connections before their hello */
@@ -53,6 +54,7 @@ struct ckt_options {
 	unsigned claim_timeout; /* seconds */
 	char *image_dir;        /* NULL: SOCKET.images */
 	uint64_t image_memory;  /* bytes; 0: half of the host's */
+	char *module_cache;     /* a directory or "off"; NULL: module_cache.h */
 	char *hooks;            /* a directory; NULL: none */
 	char *on_term;          /* NULL or "checkpoint:DIR" */
 	char *log_level;

@@ -27,6 +27,7 @@ struct ckt_policy;
 struct ckt_peer;
 struct ckt_session;
 struct ckt_memory_image;
+struct ckt_module_cache;
 struct ckt_nvml;
 struct ckt_stage;
 struct ckt_uid_groups;
@@ -115,6 +116,8 @@ struct ckt_server {
 	struct ckt_nvml *nvml;         /* see nvml.c; NULL until somebody asks */
 	struct ckt_warm_workers *warm; /* see warm_workers.h; NULL: none */
 	struct ckt_compiler *compiler; /* see compiler_process.h; NULL: workers do it */
+
+	struct ckt_module_cache *module_cache; /* NULL: none */
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;

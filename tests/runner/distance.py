@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network between a program and its server: a round-trip time, a bandwidth, and a count of round trips.
+"""A network between a program and its server: a round-trip time, a bandwidth, and a count of round trips and of bytes.
 
 The proxy takes connections at 127.0.0.1 and carries their bytes to a server, each piece half a round trip later and not faster than the
 bandwidth.  A turn is a piece from the program behind one from the server, seen where the program is: the program had to hear before it
@@ -34,7 +34,7 @@ class Way:
                 piece = b""
             # What the program sends is heard here when it sends it.
             if piece and self.heard:
-                self.proxy.program_speaks(self.source)
+                self.proxy.program_speaks(self.source, len(piece))
             with self.ready:
                 self.pieces.append((time.monotonic() + self.proxy.rtt_s / 2, piece))
                 self.ready.notify()
@@ -57,7 +57,7 @@ class Way:
                     self.sink.shutdown(socket.SHUT_WR)
                     return
                 if not self.heard:
-                    self.proxy.server_speaks(self.sink)
+                    self.proxy.server_speaks(self.sink, len(piece))
                 self.sink.sendall(piece)
 
 
@@ -70,6 +70,8 @@ class Proxy:
         self.target = (host.strip("[]"), int(port))
         self.lock = threading.Lock()
         self.turns = self.connections = 0
+        # From the program, and to it.
+        self.bytes_up = self.bytes_down = 0
         self.heard_last = {}
         self.sockets = []
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -89,12 +91,14 @@ class Proxy:
                 Way(self, program, server, True)
                 Way(self, server, program, False)
 
-    def program_speaks(self, program):
+    def program_speaks(self, program, size):
         with self.lock:
+            self.bytes_up += size
             self.turns += self.heard_last.pop(program, False)
 
-    def server_speaks(self, program):
+    def server_speaks(self, program, size):
         with self.lock:
+            self.bytes_down += size
             self.heard_last[program] = True
 
     @property

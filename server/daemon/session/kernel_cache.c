@@ -35,10 +35,8 @@ static bool take(const char *name, const char *below, char ret_base[CKT_PATH_MAX
 	return snprintf(ret_base, CKT_PATH_MAX, "%.*s%s", length, value, below) < CKT_PATH_MAX;
 }
 
-static bool find_base(const struct ckt_server *server, char ret_base[CKT_PATH_MAX])
+bool ckt_kernel_cache_find_base(char *ret_base)
 {
-	if (!server->driver.soft)
-		return take("CUDA_CACHE_PATH", "", ret_base);
 	if (take("CACHE_DIRECTORY", "", ret_base))
 		return true;
 	if (geteuid() == 0) {
@@ -53,8 +51,14 @@ static bool find_base(const struct ckt_server *server, char ret_base[CKT_PATH_MA
 		snprintf(ret_base, CKT_PATH_MAX, "%s/.cache/cricket", entry->pw_dir) < CKT_PATH_MAX;
 }
 
-static void name_directory(
-	struct ckt_server *server, const struct ckt_identity *owner, char ret_name[NAME_SIZE])
+static bool find_base(const struct ckt_server *server, char ret_base[CKT_PATH_MAX])
+{
+	return server->driver.soft ? ckt_kernel_cache_find_base(ret_base)
+				   : take("CUDA_CACHE_PATH", "", ret_base);
+}
+
+void ckt_kernel_cache_name(struct ckt_server *server, const struct ckt_identity *owner,
+	char *ret_name, size_t name_size)
 {
 	char text[CKT_OWNER_NAME_SIZE], number[CKT_IDENTITY_FILE_NAME];
 	uint8_t digest[HASH_BYTES];
@@ -67,10 +71,9 @@ static void name_directory(
 	sha256_update(&sha, strlen(text) + 1, (const uint8_t *)text);
 	sha256_update(&sha, strlen(number), (const uint8_t *)number);
 	sha256_digest(&sha, sizeof digest, digest);
-	int length = snprintf(ret_name, NAME_SIZE, "owner-");
-	for (int i = 0; i < HASH_BYTES; i++)
-		length += snprintf(
-			ret_name + length, (size_t)(NAME_SIZE - length), "%02x", digest[i]);
+	size_t length = (size_t)snprintf(ret_name, name_size, "owner-");
+	for (int i = 0; i < HASH_BYTES && length < name_size; i++, length += 2)
+		snprintf(ret_name + length, name_size - length, "%02x", digest[i]);
 }
 
 /*
@@ -128,7 +131,7 @@ void ckt_kernel_cache_open(struct ckt_server *server, const struct ckt_identity 
 	}
 	if (owner->kind == CKT_IDENTITY_NEXT)
 		return;
-	name_directory(server, owner, name);
+	ckt_kernel_cache_name(server, owner, name, sizeof name);
 	int result = make(base, name, user);
 	if (!result && snprintf(ret_directory, CKT_PATH_MAX, "%s/%s", base, name) < CKT_PATH_MAX)
 		return;

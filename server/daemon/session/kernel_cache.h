@@ -31,6 +31,14 @@ void ckt_kernel_cache_open(struct ckt_server *server, const struct ckt_identity 
 	const struct ckt_worker_user *user, char *ret_directory);
 /* Whether a worker's directory depends on whose worker it is: a worker that is started for nobody has none. */
 bool ckt_kernel_cache_is_owners(const struct ckt_server *server);
+/*
+ * The soft GPU's BASE, below which the server keeps modules as well; CKT_PATH_MAX bytes.  False: there
+ * is none.
+ */
+bool ckt_kernel_cache_find_base(char *ret_base);
+/* "owner-HASH", 39 bytes with the NUL. */
+void ckt_kernel_cache_name(struct ckt_server *server, const struct ckt_identity *owner,
+	char *ret_name, size_t name_size);
 /* The worker's variable, as NAME=VALUE; empty for an empty directory. */
 void ckt_kernel_cache_variable(
 	const struct ckt_server *server, const char *directory, char *ret_text, size_t text_size);

@@ -25,6 +25,7 @@
 #include "server/daemon/session/group.h"
 #include "server/daemon/session/group_domain.h"
 #include "server/daemon/session/job.h"
+#include "server/daemon/session/module_cache.h"
 #include "server/daemon/session/owner_file.h"
 #include "server/daemon/session/pause.h"
 #include "server/daemon/session/restore_again.h"
@@ -308,8 +309,12 @@ static int tell_owner(struct ckt_session *session)
 	int result =
 		ckt_session_call(session, CKT_WORKER_OWNER, (xdrproc_t)xdr_ckt_worker_owner_args,
 			&args, -1, NULL, 0, CALL_TIMEOUT_MS, ignore_answer, NULL);
-	/* A worker that an earlier server started may not know this call. */
-	return result || !session->child ? result : tell_owner_name(session);
+	/* A worker that an earlier server started may not know these calls. */
+	if (!result && session->child)
+		result = tell_owner_name(session);
+	if (!result && session->child)
+		result = ckt_module_cache_open(session);
+	return result;
 }
 
 static void remove_marks(struct ckt_session *session)
@@ -1146,8 +1151,9 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 		ckt_session_kill(session, "it was never started");
 		return;
 	}
-	/* Last: a worker of an older server does not know this call, and hangs up. */
+	/* Last: a worker of an older server does not know these calls, and hangs up. */
 	ckt_group_open(session);
+	ckt_module_cache_open(session);
 }
 
 static int adopt(struct ckt_server *server, const char *id)

@@ -100,6 +100,8 @@ struct ckt_session {
 	char failure_message[CKT_MESSAGE_MAX];
 	uint32_t uid;                 /* the owner; CKT_UID_UNKNOWN if not known */
 	struct ckt_identity identity; /* whom it counts for */
+	bool has_modules;             /* its worker has the cache of modules of */
+	struct ckt_identity modules_owner;
 	struct ckt_claimant claimant; /* of a restore */
 	bool proven;                  /* that the id is its own, and not only the image's word */
 	/*

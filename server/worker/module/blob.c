@@ -6,6 +6,7 @@
 #include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/worker/session/host_budget.h"
 
@@ -113,6 +114,41 @@ int ckt_blobs_piece(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], 
 	uint8_t really[CKT_HASH_SIZE];
 	ckt_blob_hash(blob->data, total, really);
 	if (memcmp(really, hash, sizeof really)) {
+		drop(blobs, i);
+		return -EBADMSG;
+	}
+	blob->complete = true;
+	return 0;
+}
+
+/* The bytes of the file from its beginning, as many as there are up to the size. */
+static uint64_t read_file(int fd, uint8_t *data, uint64_t size)
+{
+	uint64_t have = 0;
+	while (have < size) {
+		ssize_t n = TEMP_FAILURE_RETRY(pread(fd, data + have, size - have, (off_t)have));
+		if (n <= 0)
+			break;
+		have += (uint64_t)n;
+	}
+	return have;
+}
+
+int ckt_blobs_read(
+	struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], int fd, uint64_t size)
+{
+	uint8_t really[CKT_HASH_SIZE];
+	bool found;
+	size_t i = place(blobs, hash, &found);
+	if (found)
+		return -EEXIST;
+	int result = insert(blobs, i, hash, size);
+	if (result)
+		return result;
+	struct ckt_blob *blob = blobs->list[i];
+	blob->received = read_file(fd, blob->data, size);
+	ckt_blob_hash(blob->data, blob->received, really);
+	if (blob->received < size || memcmp(really, hash, sizeof really)) {
 		drop(blobs, i);
 		return -EBADMSG;
 	}

@@ -42,6 +42,12 @@ const struct ckt_blob *ckt_blobs_find(
  */
 int ckt_blobs_piece(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], uint64_t total,
 	uint64_t offset, const void *data, size_t size);
+/*
+ * Adds a blob of that size from a file.  0, -EEXIST if pieces of it have come, -ENOMEM, or -EBADMSG if
+ * the file is not what the hash says.
+ */
+int ckt_blobs_read(
+	struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE], int fd, uint64_t size);
 /* Adds whole contents that the worker made, and returns their hash. */
 int ckt_blobs_add(
 	struct ckt_blobs *blobs, const void *data, uint64_t size, uint8_t ret_hash[CKT_HASH_SIZE]);

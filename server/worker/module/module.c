@@ -8,6 +8,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/memory/kernel_heap.h"
+#include "server/worker/module/blob_cache.h"
 #include "server/worker/module/jit.h"
 #include "server/worker/module/module.h"
 #include "server/worker/module/module_check.h"
@@ -28,7 +29,7 @@ int ckt_worker_blob_have(struct ckt_wcall *call)
 	if (!ckt_blob_have_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE)
 		return CKT_WCALL_GARBAGE;
 	struct ckt_blob_have_res res = {
-		.have = ckt_blobs_find(&call->worker->blobs, args.hash) != NULL};
+		.have = ckt_blob_cache_find(&call->worker->blobs, args.hash) != NULL};
 	ckt_blob_have_res_put(ckt_wcall_results(call, ckt_blob_have_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }
@@ -38,9 +39,13 @@ int ckt_worker_blob_data(struct ckt_wcall *call)
 	struct ckt_blob_data_args args;
 	if (!ckt_blob_data_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE)
 		return CKT_WCALL_GARBAGE;
-	switch (ckt_blobs_piece(&call->worker->blobs, args.hash, args.total, args.offset, args.data,
-		args.data_len)) {
+	struct ckt_blobs *blobs = &call->worker->blobs;
+	bool had = ckt_blobs_find(blobs, args.hash) != NULL;
+	switch (ckt_blobs_piece(
+		blobs, args.hash, args.total, args.offset, args.data, args.data_len)) {
 	case 0:
+		if (!had)
+			ckt_blob_cache_keep(blobs, args.hash);
 		return CUDA_SUCCESS;
 	case -ENOMEM:
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -90,7 +95,9 @@ struct load {
 
 static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 {
-	const struct ckt_blob *blob = ckt_blobs_find(&worker->blobs, load->hash);
+	/* An image has all of its blobs; only the client may expect one in the cache. */
+	const struct ckt_blob *blob = load->call ? ckt_blob_cache_find(&worker->blobs, load->hash)
+						 : ckt_blobs_find(&worker->blobs, load->hash);
 	if (!blob)
 		return CUDA_ERROR_NOT_FOUND;
 	if (!worker->current)

@@ -22,6 +22,7 @@
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/nccl/nccl_ids.h"
+#include "server/worker/module/blob_cache.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/lane.h"
 #include "server/worker/session/client_process.h"
@@ -385,6 +386,16 @@ static int join_group(struct ckt_request *request)
 	return ckt_worker_control_reply(request, NULL, NULL);
 }
 
+/* The connection by which this worker reads and writes its owner's cache of modules. */
+static int use_module_cache(struct ckt_request *request)
+{
+	int error = ckt_blob_cache_use(request->passed_fd);
+	request->passed_fd = -1;
+	if (error)
+		ckt_warning("no cache of modules: %s", strerror(-error));
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
 /* ---- Questions */
 
 static int origin(struct ckt_request *request)
@@ -491,6 +502,13 @@ static int stats(struct ckt_request *request)
 		ckt_output_transport(&worker->output));
 	list[count++] =
 		(ckt_worker_stat){.name = transport, .calls = ckt_worker_lanes_count(worker)};
+	struct ckt_blob_cache_counts cache;
+	ckt_blob_cache_count(&cache);
+	list[count++] = (ckt_worker_stat){.name = (char *)CKT_STAT_MODULE_HITS,
+		.calls = cache.hits,
+		.bytes = cache.hit_bytes};
+	list[count++] =
+		(ckt_worker_stat){.name = (char *)CKT_STAT_MODULE_MISSES, .calls = cache.misses};
 	for (unsigned i = 0; i < CKT_STATS && count < CKT_WORKER_STATS_MAX && worker->stats; i++) {
 		struct ckt_stat *stat = &worker->stats[i];
 		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED);
@@ -566,6 +584,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return origin(request);
 	case CKT_WORKER_GROUP:
 		return join_group(request);
+	case CKT_WORKER_MODULE_CACHE:
+		return use_module_cache(request);
 	case CKT_WORKER_KILL:
 		request->end = true;
 		return ckt_worker_control_reply(request, NULL, NULL);

@@ -48,6 +48,20 @@ static void test_stats(void)
 	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
 	HAS(out, "connected over shm");
 	YES(!strstr(out, CKT_STAT_TRANSPORT));
+	/* Two more: modules that came from the server's cache, and those that it lacked. */
+	YES(!strstr(out, "modules:"));
+	stats[0] = (ckt_control_stat){(char *)CKT_STAT_MODULE_HITS, 3, 0, 0, 4096};
+	stats[2] = (ckt_control_stat){(char *)CKT_STAT_MODULE_MISSES, 2, 0, 0, 0};
+	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){.json = true}, "0123", NULL), CKT_EXIT_DONE);
+	json = json_loads(out, 0, NULL);
+	const json_t *modules = json_object_get(json, "module_cache");
+	IS(json_array_size(json_object_get(json, "calls")), 0);
+	IS(json_integer_value(json_object_get(modules, "hits")), 3);
+	IS(json_integer_value(json_object_get(modules, "misses")), 2);
+	IS(json_integer_value(json_object_get(modules, "bytes")), 4096);
+	json_decref(json);
+	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
+	HAS(out, "modules: 3 (4.0 KiB) from the server's cache, 2 that it lacked");
 	/* None yet, and no such session. */
 	res.stats.stats_len = 0;
 	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);

@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A program's second start does not send its modules again: bytes and round trips are counted, no time is compared."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+from whole import HERE, Whole, runner
+from distance import Proxy  # noqa: E402, I001 - whole says where it lies
+
+MODULE = 300 << 10
+# What a start sends beside its modules.
+OTHER_MAX = 16 << 10
+
+
+class Modules(Whole):
+    def setUp(self):
+        super().setUp()
+        self.cache = os.path.join(self.dir, "modules")
+        self.serial = 0
+
+    def cached(self, name, *options, cache=None, **kind):
+        return self.server(name, "--module-cache", cache or self.cache, *options, **kind)
+
+    def command(self, address, size, seed):
+        return [self.tree.tool("cricket-run"), "--server", address, sys.executable, os.path.join(HERE, "modules.py"), str(size), seed]
+
+    def once(self, server, size=MODULE, seed="", **env):
+        """One start: (bytes from the program, round trips)"""
+        proxy = Proxy(server.address, 0.02)
+        self.addCleanup(proxy.close)
+        done = subprocess.run(self.command(proxy.address, size, seed), capture_output=True, timeout=120, check=False,
+                              env={**runner.clean_environment(), "HOME": self.home, **env})
+        self.assertEqual((done.returncode, done.stdout), (0, b"4711\n"), done.stderr)
+        return proxy.bytes_up, proxy.round_trips
+
+    def files(self, cache=None):
+        return glob.glob(os.path.join(cache or self.cache, "*", "*"))
+
+    def wait_kept(self, count):
+        self.wait(lambda: len([f for f in self.files() if "new" not in f]) == count)
+
+    def paused(self, server, name, size=MODULE):
+        """The program with its module loaded: (program, its session's counts)"""
+        directory = os.path.join(self.dir, name)
+        os.mkdir(directory)
+        self.point = os.path.join(directory, "phase")
+        environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}
+        program = runner.Program(directory, self.command(server.address, size, ""), environment)
+        self.programs.append(program)
+        program.wait_ready(self.point + ".ready", 60)
+        (session,) = runner.sessions_of(self.tree, server)
+        return program, session["session"], json.loads(self.ctl(server, "stats", session["session"], "--json"))["module_cache"]
+
+    def test_second_start(self):
+        server = self.cached("server")
+        first, trips = self.once(server)
+        self.assertGreater(first, MODULE)
+        self.wait_kept(1)
+        second, fewer = self.once(server)
+        self.assertLess(second, OTHER_MAX)
+        # The module's load is the question.
+        self.assertLessEqual(fewer, trips - 1)
+        # A server that is started again has it, too; one without a cache does not.
+        server.stop()
+        self.assertLess(self.once(self.cached("again"))[0], OTHER_MAX)
+        self.assertGreater(self.once(self.server("none", "--module-cache", "off"))[0], MODULE)
+
+    def test_needed(self):
+        """Machine code of other GPUs stays where it is."""
+        server = self.cached("server")
+        self.assertLess(self.once(server, seed="fat")[0], OTHER_MAX)
+        self.assertGreater(self.once(server, seed="fat", CRICKET_WHOLE_MODULES="1")[0], 2 * MODULE)
+        self.assertLess(self.once(server, seed="fat", CUDA_FORCE_PTX_JIT="1")[0], OTHER_MAX)
+
+    def test_small(self):
+        """It travels with its load, without a question."""
+        server = self.cached("server")
+        trips = self.once(server, 8192)[1]
+        self.assertLessEqual(trips, self.once(self.server("none", "--module-cache", "off"), 8192)[1])
+        self.assertLess(trips, self.once(server, seed="large")[1])
+
+    def test_owners(self):
+        """Two owners share nothing, and neither learns what the other has."""
+        alice, bob = self.token("alice"), self.token("bob")
+        server = self.cached("server", "--tokens", self.tokens)
+        self.assertGreater(self.once(server, CRICKET_TOKEN_FILE=alice)[0], MODULE)
+        self.wait_kept(1)
+        first, trips = self.once(server, seed="unknown to all", CRICKET_TOKEN_FILE=bob)
+        again, same = self.once(server, CRICKET_TOKEN_FILE=bob)
+        self.assertGreater(again, MODULE)
+        self.assertEqual(trips, same)
+        self.assertLess(abs(first - again), 64)
+        self.assertLess(self.once(server, CRICKET_TOKEN_FILE=alice)[0], OTHER_MAX)
+        for path in glob.glob(os.path.join(self.cache, "*")):
+            self.assertEqual(os.stat(path).st_mode & 0o7777, 0o700)
+
+    def test_damaged(self):
+        server = self.cached("server")
+        self.once(server)
+        self.wait_kept(1)
+        (path,) = self.files()
+        with open(path, "r+b") as f:
+            f.seek(1000)
+            f.write(b"?")
+        self.assertGreater(self.once(server)[0], MODULE)
+        self.wait(lambda: "did not match its hash" in self.log_of(server))
+        self.assertEqual(self.log_of(server).count("did not match its hash"), 1)
+        # It was sent again and is good again.
+        self.wait_kept(1)
+        self.assertLess(self.once(server)[0], OTHER_MAX)
+        # Cut off.
+        os.truncate(path, 100)
+        self.assertGreater(self.once(server)[0], MODULE)
+
+    def test_bound(self):
+        """The one that was not used for longest goes."""
+        server = self.cached("server", "--module-cache-size", str(2 * MODULE + 1000))
+        for count, seed in enumerate(("first", "second")):
+            self.once(server, seed=seed)
+            self.wait_kept(count + 1)
+        self.assertLess(self.once(server, seed="first")[0], OTHER_MAX)
+        self.once(server, seed="third")
+        self.wait(lambda: self.once(server, seed="third")[0] < OTHER_MAX)
+        self.assertEqual(len(self.files()), 2)
+        self.assertLess(self.once(server, seed="first")[0], OTHER_MAX)
+        self.assertGreater(self.once(server, seed="second")[0], MODULE)
+        # One that is larger than all of it is not kept.
+        self.once(server, 3 * MODULE)
+        self.assertGreater(self.once(server, 3 * MODULE)[0], 3 * MODULE)
+
+    def test_no_directory(self):
+        """Where nothing can be kept, programs run, and the log says it once."""
+        blocked = os.path.join(self.dir, "file")
+        open(blocked, "w").close()
+        server = self.cached("server", cache=os.path.join(blocked, "modules"))
+        for _ in range(2):
+            self.assertGreater(self.once(server)[0], MODULE)
+        self.wait(lambda: "modules are not kept" in self.log_of(server))
+        self.assertEqual(self.log_of(server).count("modules are not kept"), 1)
+
+    def test_at_one_time(self):
+        """Programs that start together store the same module once."""
+        server = self.cached("server")
+        threads = [threading.Thread(target=self.once, args=(server,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.wait_kept(1)
+        self.wait(lambda: len(self.files()) == 1)
+        self.assertLess(self.once(server)[0], OTHER_MAX)
+
+    def test_restore(self):
+        """An image has the modules that came from the cache; the server that restores it needs none."""
+        server = self.cached("server")
+        self.once(server)
+        self.wait_kept(1)
+        program, session, counts = self.paused(server, "paused")
+        self.assertEqual(counts, {"hits": 1, "misses": 0, "bytes": MODULE})
+        other = self.server("other", "--module-cache", "off")
+        image = os.path.join(self.dir, "image")
+        self.ctl(server, "checkpoint", session, image, "--stop")
+        runner.cricketctl(self.tree, "restore", image, "--server", other.address)
+        self.assertEqual(self.finish(program)[0], b"4711\n")
+
+    def test_counts(self):
+        program, _, counts = self.paused(self.cached("server"), "paused")
+        self.assertEqual(counts, {"hits": 0, "misses": 1, "bytes": 0})
+        self.finish(program)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
