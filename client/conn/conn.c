@@ -518,6 +518,7 @@ void ckt_conn_init(struct ckt_conn *conn)
 	pthread_mutex_init(&conn->read_lock, NULL);
 	pthread_mutex_init(&conn->state_lock, NULL);
 	pthread_mutex_init(&conn->lanes.lock, NULL);
+	ckt_module_hints_init(&conn->module_hints);
 	pthread_cond_init(&conn->read_cond, NULL);
 	pthread_cond_init(&conn->state_cond, NULL);
 	conn->gap_start = UINT64_MAX;

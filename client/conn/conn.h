@@ -23,6 +23,7 @@
 
 #include "client/conn/call.h"
 #include "client/conn/lane.h"
+#include "client/conn/module_hints.h"
 #include "rpc/session_key.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
@@ -156,6 +157,7 @@ struct ckt_conn {
 	_Atomic bool flusher_look;       /* it must read what arrived */
 
 	struct ckt_lanes lanes;
+	struct ckt_module_hints module_hints;
 
 	pthread_mutex_t state_lock;
 	pthread_cond_t state_cond; /* signalled when epoch changes or the session is lost */

@@ -346,6 +346,9 @@ static int say_hello(struct ckt_conn *conn, int fd, enum ckt_hello_kind kind, in
 	if (!result)
 		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_memory_fd, ret_moved_to,
 			moved_size, ret_message, message_size);
+	/* What an earlier server kept. */
+	if (!result && kind != CKT_HELLO_DATA)
+		ckt_module_hints_forget(&conn->module_hints);
 	if (result && !*ret_message)
 		snprintf(ret_message, message_size,
 			"%s during the hello; check that this is a "

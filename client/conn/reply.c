@@ -259,6 +259,12 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_lane_piece_args, &args))
 			return -EPROTO;
 		ckt_lanes_announce(conn, args.piece);
+	} else if (header.proc == CKT_CALLBACK_MODULES) {
+		struct ckt_modules_args args = {0};
+		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_modules_args, &args))
+			return -EPROTO;
+		ckt_module_hints_take(&conn->module_hints, &args);
+		xdr_free((xdrproc_t)xdr_ckt_modules_args, (char *)&args);
 	} else if (header.proc == CKT_CALLBACK_NOTIFY) {
 		struct ckt_notify_args args = {0};
 		void (*notify)(struct ckt_conn * conn, const struct ckt_notify_args *args) =

@@ -88,6 +88,7 @@ static const struct {
 	PROTOCOL(ckt_output_args),
 	PROTOCOL(ckt_host_fill_args),
 	PROTOCOL(ckt_moved_args),
+	PROTOCOL(ckt_modules_args),
 	PROTOCOL(ckt_worker_start_args),
 	PROTOCOL(ckt_worker_start_res),
 	PROTOCOL(ckt_worker_client_args),

@@ -283,7 +283,8 @@ static const struct {
 } callbacks[] = {[CKT_CALLBACK_OUTPUT] = {(xdrproc_t)xdr_ckt_output_args, sizeof(ckt_output_args)},
 	[CKT_CALLBACK_MOVED] = {(xdrproc_t)xdr_ckt_moved_args, sizeof(ckt_moved_args)},
 	[CKT_CALLBACK_HOST_CALL] = {(xdrproc_t)xdr_ckt_host_call_args, sizeof(ckt_host_call_args)},
-	[CKT_CALLBACK_NOTIFY] = {(xdrproc_t)xdr_ckt_notify_args, sizeof(ckt_notify_args)}};
+	[CKT_CALLBACK_NOTIFY] = {(xdrproc_t)xdr_ckt_notify_args, sizeof(ckt_notify_args)},
+	[CKT_CALLBACK_MODULES] = {(xdrproc_t)xdr_ckt_modules_args, sizeof(ckt_modules_args)}};
 enum { CALLBACKS = sizeof callbacks / sizeof *callbacks };
 
 static size_t put_step(

@@ -13,6 +13,7 @@ from whole import HERE, Whole, runner
 from distance import Proxy  # noqa: E402, I001 - whole says where it lies
 
 MODULE = 300 << 10
+SMALL = 40 << 10
 # What a start sends beside its modules.
 OTHER_MAX = 16 << 10
 
@@ -61,14 +62,16 @@ class Modules(Whole):
         first, trips = self.once(server)
         self.assertGreater(first, MODULE)
         self.wait_kept(1)
-        second, fewer = self.once(server)
+        second, same = self.once(server)
         self.assertLess(second, OTHER_MAX)
-        # The module's load is the question.
-        self.assertLessEqual(fewer, trips - 1)
+        # The server has said at the hello what it keeps: nobody asks.
+        self.assertEqual(same, trips)
         # A server that is started again has it, too; one without a cache does not.
         server.stop()
         self.assertLess(self.once(self.cached("again"))[0], OTHER_MAX)
-        self.assertGreater(self.once(self.server("none", "--module-cache", "off"))[0], MODULE)
+        none, more = self.once(self.server("none", "--module-cache", "off"))
+        self.assertGreater(none, MODULE)
+        self.assertEqual(more, trips + 1)
 
     def test_needed(self):
         """Machine code of other GPUs stays where it is."""
@@ -78,11 +81,16 @@ class Modules(Whole):
         self.assertLess(self.once(server, seed="fat", CUDA_FORCE_PTX_JIT="1")[0], OTHER_MAX)
 
     def test_small(self):
-        """It travels with its load, without a question."""
-        server = self.cached("server")
-        trips = self.once(server, 8192)[1]
-        self.assertLessEqual(trips, self.once(self.server("none", "--module-cache", "off"), 8192)[1])
-        self.assertLess(trips, self.once(server, seed="large")[1])
+        """It costs no round trip with or without a cache, and its bytes once with one."""
+        server, none = self.cached("server"), self.server("none", "--module-cache", "off")
+        first, trips = self.once(server, SMALL)
+        self.assertGreater(first, SMALL)
+        self.wait_kept(1)
+        second, same = self.once(server, SMALL)
+        self.assertLess(second, OTHER_MAX)
+        always, also = self.once(none, SMALL)
+        self.assertGreater(always, SMALL)
+        self.assertEqual({trips, same, also}, {trips})
 
     def test_owners(self):
         """Two owners share nothing, and neither learns what the other has."""

@@ -64,7 +64,7 @@ server/daemon/session/server_key.c read,write the key file
 server/daemon/session/session_marks.c read mark files of sessions
 server/daemon/session/spawn.c read,write a pipe to a child
 server/daemon/session/spawn_cage.c read the kernel's own numbers
-server/daemon/session/module_cache.c recv,sendmsg the cache of modules, stream socketpairs with workers
+server/daemon/session/module_cache.c recv,send,sendmsg the cache of modules, stream socketpairs with workers
 server/daemon/session/uid_group.c poll,read,write the files of user ids, and the cleaner, our child
 server/daemon/session/worker_cgroup.c write files of cgroups
 server/daemon/session/uid_processes.c read /proc
@@ -73,7 +73,7 @@ server/daemon/session/worker_files.c write files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
 server/daemon/systemd_notify.c sendto systemd's notification socket
 server/worker/ipc/ipc_talk.c recv,recvmsg,send,sendmsg sequenced packets between two workers: no records
-server/worker/module/blob_cache.c getsockopt,recvmsg,send,setsockopt the other end of such a socketpair
+server/worker/module/blob_cache.c getsockopt,recv,recvmsg,send,setsockopt the other end of such a socketpair
 server/worker/session/group.c getsockopt,recvmsg,sendmsg,setsockopt the group channel, a socketpair of sequenced packets with the server
 server/worker/libs/nccl/nccl.c read files
 server/worker/libs/nccl/nccl_meeting.c recv,send,sendmsg,setsockopt a byte to who visits, and a descriptor for the library, over a socketpair

@@ -14,6 +14,7 @@
 
 #include "client/cuda/module/module_image.h"
 #include "base/fork.h"
+#include "client/conn/module_hints.h"
 #include "client/cuda/call.h"
 
 enum { FATBIN_MAGIC = 0xBA55ED50, WRAPPER_MAGIC = 0x466243B1 };
@@ -23,7 +24,7 @@ enum { FATBIN_MAGIC = 0xBA55ED50, WRAPPER_MAGIC = 0x466243B1 };
  */
 enum { UNASKED_MAX = 64 << 10, SENT_MAX = 64 };
 
-/* The latest small images that this process sent, to whatever server. */
+/* The latest images that this process sent without a question, to whatever server. */
 static CKT_LOCK(sent_lock);
 static uint8_t sent_hashes[SENT_MAX][32];
 static unsigned sent_next;
@@ -153,9 +154,11 @@ CUresult ckt_client_blob_put(const void *data, size_t size, const uint8_t *hash)
 CUresult ckt_client_blob_offer(const void *data, size_t size, uint8_t *ret_hash)
 {
 	hash_of(data, size, ret_hash);
-	return size <= UNASKED_MAX && note_unasked(ret_hash)
-		? ckt_client_blob_put(data, size, ret_hash)
-		: CUDA_SUCCESS;
+	enum ckt_module_hint hint = ckt_call_module_hint(ret_hash);
+	bool lacks =
+		hint == CKT_MODULE_NOT_KEPT || (hint == CKT_MODULE_UNKNOWN && size <= UNASKED_MAX);
+	return lacks && note_unasked(ret_hash) ? ckt_client_blob_put(data, size, ret_hash)
+					       : CUDA_SUCCESS;
 }
 
 CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash)

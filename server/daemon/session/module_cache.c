@@ -141,6 +141,25 @@ static bool get(struct connection *connection)
 	return good;
 }
 
+/* False: the connection ends. */
+static bool list(struct connection *connection)
+{
+	struct {
+		struct ckt_module_cache_answer answer;
+		uint32_t words[CKT_MODULE_CACHE_WORDS];
+	} text = {0};
+	unsigned count = 0;
+	struct owner *owner = connection->owner;
+	int result = owner->error
+		? owner->error
+		: ckt_module_store_list(&owner->store, text.words, CKT_MODULE_CACHE_WORDS, &count);
+	text.answer.size = count * sizeof *text.words;
+	text.answer.found = count;
+	text.answer.complete = !result;
+	size_t size = sizeof text.answer + text.answer.size;
+	return send(connection->fd, &text, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
 static void begin_write(struct ckt_module_cache *cache, struct connection *connection)
 {
 	struct owner *owner = connection->owner;
@@ -164,6 +183,8 @@ static bool serve(struct ckt_module_cache *cache, struct connection *connection)
 	switch (message->kind) {
 	case CKT_MODULE_CACHE_GET:
 		return get(connection);
+	case CKT_MODULE_CACHE_LIST:
+		return list(connection);
 	case CKT_MODULE_CACHE_PUT:
 		begin_write(cache, connection);
 		return true;

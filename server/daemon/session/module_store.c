@@ -17,6 +17,8 @@
 enum {
 	/* Another server's count may be off by what we wrote since. */
 	WRITES_MAX = 64,
+	/* So that reading the directory stays short. */
+	FILES_MAX = 4096,
 	/* Nobody writes a module for an hour. */
 	ABANDONED_S = 3600,
 };
@@ -121,7 +123,8 @@ static int make_room(struct ckt_module_store *store, uint64_t size)
 	result = read_directory(store, &listing);
 	if (!result && listing.count)
 		qsort(listing.files, listing.count, sizeof *listing.files, by_use);
-	for (size_t i = 0; !result && i < listing.count && store->bytes + size > store->max_bytes;
+	for (size_t i = 0; !result && i < listing.count &&
+		(store->bytes + size > store->max_bytes || listing.count - i > FILES_MAX);
 		i++) {
 		if (unlinkat(store->directory, listing.files[i].name, 0) && errno != ENOENT)
 			result = -errno;
@@ -183,6 +186,26 @@ int ckt_module_store_find(
 	futimens(fd, NULL);
 	*ret_size = (uint64_t)status.st_size;
 	return fd;
+}
+
+int ckt_module_store_list(
+	struct ckt_module_store *store, uint32_t *ret_words, unsigned max, unsigned *ret_count)
+{
+	struct listing listing = {0};
+	unsigned count = 0;
+	char word[9];
+	int result = read_directory(store, &listing);
+	if (!result && listing.count)
+		qsort(listing.files, listing.count, sizeof *listing.files, by_use);
+	for (size_t i = listing.count; !result && i && count < max; i--) {
+		snprintf(word, sizeof word, "%.8s", listing.files[i - 1].name);
+		ret_words[count++] = (uint32_t)strtoul(word, NULL, 16);
+	}
+	if (!result && listing.count > count)
+		result = -EAGAIN;
+	free(listing.files);
+	*ret_count = count;
+	return result;
 }
 
 bool ckt_module_store_remove(struct ckt_module_store *store, const uint8_t hash[CKT_STORE_HASH])

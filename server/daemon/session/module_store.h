@@ -5,8 +5,8 @@
  *	DIR/1b4f...e7		whole; its time of change is that of its last use
  *	DIR/.new-PID-N		being written, then renamed
  *
- * All files together have at most the given number of bytes, those being written included: the ones
- * whose last use is longest ago go first.  Two servers may share a directory; each counts what the
+ * All files together have at most the given number of bytes, those being written included, and are
+ * not many more than 4096: the ones whose last use is longest ago go first.  Two servers may share a directory; each counts what the
  * other wrote only when it reads the directory again.
  *
  * Errors: 0 or -errno.  Threading: one thread for each store.
@@ -46,6 +46,12 @@ void ckt_module_store_close(struct ckt_module_store *store);
 /* A descriptor to read from, the caller's, and the size; -ENOENT: it has no such module. */
 int ckt_module_store_find(
 	struct ckt_module_store *store, const uint8_t hash[CKT_STORE_HASH], uint64_t *ret_size);
+/*
+ * The first eight digits of the names of modules as numbers, the last used first.  -EAGAIN: there are
+ * more than max.  Else 0.
+ */
+int ckt_module_store_list(
+	struct ckt_module_store *store, uint32_t *ret_words, unsigned max, unsigned *ret_count);
 /* Whether there was one. */
 bool ckt_module_store_remove(struct ckt_module_store *store, const uint8_t hash[CKT_STORE_HASH]);
 /*

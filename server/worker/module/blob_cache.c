@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "rpc/module_cache.h"
 #include "rpc/net.h"
+#include "rpc/session.h"
+#include "server/worker/worker.h"
 
 enum { SERVER_S = 2 };
 
@@ -130,6 +132,50 @@ static int ask(const uint8_t hash[CKT_HASH_SIZE], uint64_t *ret_size)
 	return fd;
 }
 
+/* Precondition: lock held.  0 or -errno. */
+static int ask_list(uint32_t words[CKT_MODULE_CACHE_WORDS], struct ckt_module_cache_answer *answer)
+{
+	static const uint8_t none[CKT_HASH_SIZE];
+	int result = send_message(CKT_MODULE_CACHE_LIST, none, 0);
+	if (result)
+		return result;
+	ssize_t n = recv(cache.fd, answer, sizeof *answer, MSG_WAITALL);
+	size_t size = CKT_MODULE_CACHE_WORDS * sizeof *words;
+	if (n == sizeof *answer && answer->size <= size &&
+		answer->size == answer->found * sizeof *words) {
+		size = answer->size;
+		n = size ? recv(cache.fd, words, size, MSG_WAITALL) : 0;
+		if (n == (ssize_t)size)
+			return 0;
+	}
+	int error = n < 0 ? errno : EPROTO;
+	leave();
+	return -error;
+}
+
+void ckt_blob_cache_tell(struct ckt_worker *worker)
+{
+	uint32_t words[CKT_MODULE_CACHE_WORDS];
+	struct ckt_module_cache_answer answer = {0};
+	pthread_mutex_lock(&cache.lock);
+	int result = cache.fd >= 0 ? ask_list(words, &answer) : -ENOTCONN;
+	pthread_mutex_unlock(&cache.lock);
+	if (result)
+		return;
+	uint8_t *p = ckt_output_begin(&worker->output, ckt_output_epoch(&worker->output),
+		CKT_CALL_HEADER_SIZE + 8 + answer.size);
+	if (!p)
+		return;
+	p = ckt_call_header_put(p,
+		&(struct ckt_call_header){
+			.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_MODULES});
+	p = ckt_put_u32(p, answer.complete == 1);
+	p = ckt_put_u32(p, answer.found);
+	for (uint32_t i = 0; i < answer.found; i++)
+		p = ckt_put_u32(p, words[i]);
+	ckt_output_end(&worker->output);
+}
+
 static int fetch(struct ckt_blobs *blobs, const uint8_t hash[CKT_HASH_SIZE])
 {
 	uint64_t size = 0;
@@ -152,11 +198,8 @@ const struct ckt_blob *ckt_blob_cache_find(
 	pthread_mutex_lock(&cache.lock);
 	int result = cache.fd >= 0 ? fetch(blobs, hash) : -ENOTCONN;
 	pthread_mutex_unlock(&cache.lock);
-	if (result) {
-		if (result != -ENOTCONN)
-			atomic_fetch_add(&counts.misses, 1);
+	if (result)
 		return NULL;
-	}
 	blob = ckt_blobs_find(blobs, hash);
 	atomic_fetch_add(&counts.hits, 1);
 	atomic_fetch_add(&counts.hit_bytes, blob->size);
@@ -171,6 +214,7 @@ void ckt_blob_cache_keep(const struct ckt_blobs *blobs, const uint8_t hash[CKT_H
 	pthread_mutex_lock(&cache.lock);
 	int result = 0;
 	if (cache.fd >= 0) {
+		atomic_fetch_add(&counts.misses, 1);
 		result = send_message(CKT_MODULE_CACHE_PUT, hash, blob->size);
 		if (!result)
 			result = send_all(blob->data, blob->size);

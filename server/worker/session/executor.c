@@ -28,6 +28,7 @@
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/state.h"
 #include "server/worker/memory/window.h"
+#include "server/worker/module/blob_cache.h"
 #include "server/worker/objects/context.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/session/blocking_call.h"
@@ -108,6 +109,7 @@ static void take_client(struct ckt_worker *worker)
 					  : "it did not take the reply to its hello");
 		return;
 	}
+	ckt_blob_cache_tell(worker);
 	ckt_hostcalls_resend(worker);
 	ckt_notifications_resend(worker);
 }

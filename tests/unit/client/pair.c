@@ -38,8 +38,9 @@ static bool start_server(const char *path, int number)
 	servers[number] = fork();
 	if (servers[number] == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		execl(path, path, "--driver", "soft", "--socket", address.sun_path, "--listen",
-			"none", "--grace", "0", "--log-level", "warning", (char *)NULL);
+		execl(path, path, "--driver", "soft", "--module-cache", "off", "--socket",
+			address.sun_path, "--listen", "none", "--grace", "0", "--log-level",
+			"warning", (char *)NULL);
 		_exit(127);
 	}
 	for (int i = 0; i < 6000; i++, poll(NULL, 0, 10)) {

@@ -261,8 +261,9 @@ static int start_server(const char *path)
 	server = fork();
 	if (server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		execl(path, path, "--driver", "soft", "--socket", server_path, "--listen", "none",
-			"--grace", "0", "--log-level", "warning", (char *)NULL);
+		execl(path, path, "--driver", "soft", "--module-cache", "off", "--socket",
+			server_path, "--listen", "none", "--grace", "0", "--log-level", "warning",
+			(char *)NULL);
 		_exit(127);
 	}
 	for (int i = 0, fd; i < 6000; i++, poll(NULL, 0, 10))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/conn/call.h"
+#include "client/conn/module_hints.h"
 #include "client/cuda/module/module_image.h"
 #include "rpc/gen/cuda_codec.h"
 
@@ -64,6 +65,14 @@ void ckt_call_reply_release(struct ckt_reply *reply)
 {
 	(void)reply;
 	sent.released++;
+}
+
+static enum ckt_module_hint hint;
+
+enum ckt_module_hint ckt_call_module_hint(const uint8_t hash[32])
+{
+	(void)hash;
+	return hint;
 }
 
 /* ---- Extents */
@@ -268,6 +277,15 @@ static void test_offer(void)
 	offer(SMALL, 1);
 	offer(SMALL, 0);
 	offer(LARGE, 0);
+	/* The server has told what it keeps. */
+	hint = CKT_MODULE_KEPT;
+	offer(SMALL - 1, 0);
+	offer(LARGE, 0);
+	hint = CKT_MODULE_NOT_KEPT;
+	offer(SMALL - 2, 1);
+	offer(LARGE, 1);
+	offer(LARGE, 0);
+	hint = CKT_MODULE_UNKNOWN;
 }
 
 int main(void)

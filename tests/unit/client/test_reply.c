@@ -145,6 +145,8 @@ static void test_hostile_bytes(void)
 			CKT_CALLBACK_HOST_CALL, 0, -EPROTO},
 		{"notification without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG,
 			CKT_CALLBACK_NOTIFY, 0, -EPROTO},
+		{"modules without arguments", 0, WHOLE, CRICKET_CALLBACK_PROG, CKT_CALLBACK_MODULES,
+			0, -EPROTO},
 		{"callback of a later server", 0, WHOLE, CRICKET_CALLBACK_PROG, 4711, 0, 0},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -376,6 +378,10 @@ static void test_callbacks(void)
 	IS(notified_seen.instance, 5);
 	IS(notified_seen.type, CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET);
 	IS(notified_seen.over_bytes, 6);
+	u_int words[] = {7, 0x01020304};
+	struct ckt_modules_args modules = {.hashes = {2, words}};
+	callback(peer, CKT_CALLBACK_MODULES, (xdrproc_t)xdr_ckt_modules_args, &modules);
+	IS(ckt_call_module_hint((const uint8_t[32]){1, 2, 3, 4}), CKT_MODULE_KEPT);
 	parts_stderr_begin();
 	callback(peer, CKT_CALLBACK_OUTPUT, (xdrproc_t)xdr_ckt_output_args,
 		&(struct ckt_output_args){.fd = 2, .data = {6, (char *)"kernel"}});

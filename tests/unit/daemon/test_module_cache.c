@@ -95,6 +95,36 @@ static int connect_as(const char *owner)
 	return fd;
 }
 
+/* How many modules the cache lists, which are all; -1: nonsense. */
+static int list(int fd)
+{
+	struct ckt_module_cache_answer answer;
+	uint32_t words[CKT_MODULE_CACHE_WORDS];
+	say(fd, CKT_MODULE_CACHE_LIST, 0);
+	if (recv(fd, &answer, sizeof answer, MSG_WAITALL) != sizeof answer || !answer.complete ||
+		answer.size != answer.found * sizeof *words || answer.size > sizeof words)
+		return -1;
+	for (uint32_t i = 0; i < answer.found; i++) {
+		IS(recv(fd, &words[i], sizeof *words, MSG_WAITALL), sizeof *words);
+		IS(words[i], ckt_module_cache_word(message_of(CKT_MODULE_CACHE_GET, 0).hash));
+	}
+	return (int)answer.found;
+}
+
+static void test_list(void)
+{
+	begin();
+	int first = connect_as("owner-a"), other = connect_as("owner-b");
+	IS(list(first), 0);
+	put(first);
+	IS(list(first), 1);
+	IS(list(other), 0);
+	IS(get(first), 1);
+	close(first);
+	close(other);
+	end();
+}
+
 static void test_owners(void)
 {
 	begin();
@@ -249,5 +279,5 @@ static void test_sessions(void)
 	server.options.module_cache = NULL;
 }
 
-UNIT_SUITE(module_cache, {"owners", test_owners}, {"lies", test_lies}, {"blocked", test_blocked},
-	{"sessions", test_sessions})
+UNIT_SUITE(module_cache, {"owners", test_owners}, {"list", test_list}, {"lies", test_lies},
+	{"blocked", test_blocked}, {"sessions", test_sessions})

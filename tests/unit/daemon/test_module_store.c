@@ -147,6 +147,34 @@ static void test_bound(void)
 	end();
 }
 
+static uint32_t word_of(unsigned number)
+{
+	const uint8_t *hash = hash_of(number);
+	return (uint32_t)hash[0] << 24 | (uint32_t)hash[1] << 16 | (uint32_t)hash[2] << 8 | hash[3];
+}
+
+static void test_list(void)
+{
+	uint32_t words[3];
+	unsigned count = 9;
+	begin();
+	IS(ckt_module_store_list(&store, words, 3, &count), 0);
+	IS(count, 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		IS(put(i), 0);
+		usleep(20000);
+	}
+	YES(has(2));
+	/* The last used first. */
+	IS(ckt_module_store_list(&store, words, 3, &count), 0);
+	IS(count, 3);
+	YES(words[0] == word_of(2) && words[1] == word_of(3) && words[2] == word_of(1));
+	IS(ckt_module_store_list(&store, words, 2, &count), -EAGAIN);
+	IS(count, 2);
+	YES(words[0] == word_of(2) && words[1] == word_of(3));
+	end();
+}
+
 /* Bytes that are not what the hash says leave nothing. */
 static void test_lies(void)
 {
@@ -234,5 +262,6 @@ static void test_foreign(void)
 	end();
 }
 
-UNIT_SUITE(module_store, {"modules", test_modules}, {"bound", test_bound}, {"lies", test_lies},
-	{"again", test_again}, {"left behind", test_left_behind}, {"foreign", test_foreign})
+UNIT_SUITE(module_store, {"modules", test_modules}, {"bound", test_bound}, {"list", test_list},
+	{"lies", test_lies}, {"again", test_again}, {"left behind", test_left_behind},
+	{"foreign", test_foreign})

@@ -15,6 +15,9 @@
 
 #include "rpc/module_cache.h"
 #include "rpc/net.h"
+#include "rpc/record.h"
+#include "rpc/session.h"
+#include "server/worker/worker.h"
 #include "tests/unit/suite.h"
 
 enum { SIZE = 5000 };
@@ -125,7 +128,7 @@ static void test_miss(void)
 	free(got);
 	ckt_blob_cache_count(&after);
 	IS(after.hits - before.hits, 0);
-	IS(after.misses - before.misses, 2);
+	IS(after.misses - before.misses, 1);
 }
 
 /* A file with other bytes, with too few, of no file, of more than a session may have. */
@@ -174,6 +177,55 @@ static void test_nonsense(void)
 	}
 }
 
+/* What the client hears after the cache answered with a list; 0: nothing. */
+static size_t told(uint8_t *ret_record, size_t max)
+{
+	int ends[2];
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	IS(ckt_output_connect(&ckt_worker.output, ends[0], 1, NULL, 0), 0);
+	ckt_blob_cache_tell(&ckt_worker);
+	ckt_output_flush(&ckt_worker.output);
+	ckt_output_connect(&ckt_worker.output, -1, 0, NULL, 0);
+	ssize_t n = recv(ends[1], ret_record, max, MSG_DONTWAIT);
+	close(ends[0]);
+	close(ends[1]);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void test_list(void)
+{
+	static const uint32_t words[] = {0x01020304, 0xfffffffe};
+	uint8_t record[4096];
+	struct ckt_call_header header = {0};
+	ckt_output_init(&ckt_worker.output);
+	begin();
+	answer(2, sizeof words, -1, 16);
+	IS(send(far_end, words, sizeof words, 0), sizeof words);
+	IS(told(record, sizeof record), CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + 16);
+	IS(heard().kind, CKT_MODULE_CACHE_LIST);
+	struct ckt_cursor c = {.p = record + CKT_MARK_SIZE, .end = record + sizeof record};
+	YES(ckt_call_header_get(&c, &header));
+	IS(header.proc, CKT_CALLBACK_MODULES);
+	IS(ckt_get_u32(&c), 0); /* not all of them */
+	IS(ckt_get_u32(&c), 2);
+	IS(ckt_get_u32(&c), words[0]);
+	IS(ckt_get_u32(&c), words[1]);
+	/* More bytes than words, more words than there may be, no end: no list, and no cache. */
+	static const struct {
+		uint32_t found;
+		uint64_t size;
+	} wrong[] = {{2, 4}, {513, 2052}, {UINT32_MAX, UINT64_MAX}, {2, 8}};
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		begin();
+		answer(wrong[i].found, wrong[i].size, -1, 16);
+		shutdown(far_end, SHUT_WR);
+		IS(told(record, sizeof record), 0);
+		IS(heard().kind, CKT_MODULE_CACHE_LIST);
+		IS(told(record, sizeof record), 0);
+		IS(heard().kind, 0);
+	}
+}
+
 static void test_descriptors(void)
 {
 	uint8_t hash[CKT_HASH_SIZE];
@@ -200,4 +252,4 @@ static void test_descriptors(void)
 }
 
 UNIT_SUITE(blob_cache, {"hit", test_hit}, {"miss", test_miss}, {"damaged", test_damaged},
-	{"nonsense", test_nonsense}, {"descriptors", test_descriptors})
+	{"nonsense", test_nonsense}, {"list", test_list}, {"descriptors", test_descriptors})
