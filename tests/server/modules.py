@@ -3,7 +3,8 @@
 """A program that loads a module of so many bytes, launches its kernel, and prints what the kernel wrote.
 
 Arguments: the bytes, and what makes the module another one (default: nothing).  "fat" makes it a fat binary of a small PTX text and machine code,
-so many bytes for each of two GPUs.  With CKT_TEST_PHASE_FILE it stops when the module is loaded.
+so many bytes for each of two GPUs.  With CKT_TEST_PHASE_FILE it stops when the module is loaded, and with
+CKT_TEST_AGAIN it loads that one afterwards.
 """
 import ctypes
 import os
@@ -65,6 +66,8 @@ def main():
     must(cuda.cuModuleLoadData(ctypes.byref(module), image))
     must(cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"store"))
     pause()
+    if "CKT_TEST_AGAIN" in os.environ:
+        must(cuda.cuModuleLoadData(ctypes.byref(module), image_of(int(sys.argv[1]), os.environ["CKT_TEST_AGAIN"])))
     must(cuda.cuMemAlloc_v2(ctypes.byref(address), 4))
     arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(address), ctypes.c_void_p))
     must(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None))

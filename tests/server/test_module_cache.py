@@ -45,13 +45,13 @@ class Modules(Whole):
     def wait_kept(self, count):
         self.wait(lambda: len([f for f in self.files() if "new" not in f]) == count)
 
-    def paused(self, server, name, size=MODULE):
+    def paused(self, server, name, address=None, **env):
         """The program with its module loaded: (program, its session's counts)"""
         directory = os.path.join(self.dir, name)
         os.mkdir(directory)
         self.point = os.path.join(directory, "phase")
-        environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}
-        program = runner.Program(directory, self.command(server.address, size, ""), environment)
+        environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home, **env}
+        program = runner.Program(directory, self.command(address or server.address, MODULE, ""), environment)
         self.programs.append(program)
         program.wait_ready(self.point + ".ready", 60)
         (session,) = runner.sessions_of(self.tree, server)
@@ -175,6 +175,19 @@ class Modules(Whole):
         self.ctl(server, "checkpoint", session, image, "--stop")
         runner.cricketctl(self.tree, "restore", image, "--server", other.address)
         self.assertEqual(self.finish(program)[0], b"4711\n")
+
+    def test_next_server(self):
+        """A session that outlives its server has the next one's cache."""
+        server = self.cached("server")
+        # Of an anonymous session the next server does not know whose it is.
+        program, session, _ = self.paused(server, "paused", "unix:" + server.socket, CKT_TEST_AGAIN="later")
+        self.wait_kept(1)
+        server.kill()
+        os.remove(os.path.join(server.directory, "address"))
+        server = self.cached("server")
+        self.wait(lambda: self.state(server, session) == "running")
+        self.assertEqual(self.finish(program)[0], b"4711\n")
+        self.wait_kept(2)
 
     def test_counts(self):
         program, _, counts = self.paused(self.cached("server"), "paused")

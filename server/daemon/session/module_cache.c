@@ -114,6 +114,8 @@ static void end_connection(struct ckt_module_cache *cache, struct connection *co
 	if (connection->owner)
 		ckt_module_store_abandon(&connection->owner->store, &connection->write);
 	drop_owner(cache, connection->owner);
+	/* A child that was just forked may still have the socket, which epoll would go on watching. */
+	epoll_ctl(cache->poller, EPOLL_CTL_DEL, connection->fd, NULL);
 	close(connection->fd);
 	free(connection);
 }

@@ -7,10 +7,12 @@
 
 #include <nettle/sha2.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "inside.h"
@@ -183,7 +185,18 @@ static void test_lies(void)
 	IS(get(fd), 0);
 	/* A message of no kind ends the connection, and no other one. */
 	int other = connect_as("owner-a");
+	/* Also while a child that was just forked has its socket. */
+	pid_t child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
 	say(fd, (enum ckt_module_cache_kind)77, 0);
+	IS(recv(fd, module, 1, MSG_DONTWAIT) < 0, true);
+	usleep(20000);
+	IS(get(other), 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 	IS(get(fd), -1);
 	close(fd);
 	IS(get(other), 0);
