@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits of owners: rules such as "job=train memory=8G share=30 priority=5 sessions=4 gpus=0,1", one a
+ * line (cricket-server(8), "Limits").  A rule belongs to a key; a session obeys every rule whose key
+ * fits it, and a rule's memory and sessions add up over all sessions that it fits.
+ *
+ *	session=ID	    one session
+ *	user=NAME	    sessions over the UNIX socket of that user of this host, a name or a number
+ *	container=PATH	    local clients in that cgroup, or below it
+ *	job=NAME	    what the client says its job is: of one owner alone, so that nobody can use up
+ *			    the limit of another's job by naming it
+ *	token=NAME	    sessions of that token
+ *
+ * Errors: -errno with a sentence that names the word and the remedy.  Threading: no shared state.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ckt_limit_key {
+	CKT_LIMIT_SESSION,
+	CKT_LIMIT_USER,
+	CKT_LIMIT_CONTAINER,
+	CKT_LIMIT_JOB,
+	CKT_LIMIT_TOKEN,
+	CKT_LIMIT_KEYS
+};
+
+enum {
+	CKT_LIMIT_NAME_MAX = 511,
+	CKT_LIMIT_LINE_MAX = 1023,
+	CKT_LIMIT_SESSIONS_MAX = 1000000,
+	CKT_LIMIT_PRIORITY_MAX = 100, /* and as much below 0 */
+};
+
+/* The bits of what a rule sets. */
+enum {
+	CKT_LIMIT_SETS_MEMORY = 1,
+	CKT_LIMIT_SETS_SHARE = 2,
+	CKT_LIMIT_SETS_PRIORITY = 4,
+	CKT_LIMIT_SETS_SESSIONS = 8,
+	CKT_LIMIT_SETS_GPUS = 16,
+};
+
+struct ckt_limit_rule {
+	enum ckt_limit_key key;
+	char name[CKT_LIMIT_NAME_MAX + 1];
+	uint32_t owner; /* of user= and token=: the owner's number, rpc/token_file.h */
+	unsigned sets;
+	uint64_t memory_bytes; /* on each GPU; whole granules of 2 MiB */
+	unsigned share;        /* percent; kept and shown */
+	int priority;          /* kept and shown */
+	unsigned sessions;
+	uint64_t gpus; /* bit N: the driver's GPU N */
+	bool live;     /* set by cricketctl, not by a file */
+};
+
+/* Whom a rule may fit.  Nothing in it is owned; strings are never NULL, and empty if not known. */
+struct ckt_limit_subject {
+	const char *session, *container, *job;
+	uint32_t owner; /* CKT_UID_UNKNOWN: nobody knows */
+};
+
+struct ckt_limit_table {
+	struct ckt_limit_rule *rules; /* one a key and name */
+	size_t count, room;
+};
+
+const char *ckt_limit_key_name(enum ckt_limit_key key);
+/* "KEY=NAME", resolved: a user's name is looked up on this host. */
+int ckt_limit_key_parse(
+	const char *word, struct ckt_limit_rule *ret_rule, char *ret_message, size_t message_size);
+/*
+ * A line without its end.  -ENODATA: it is empty or a comment.  ret_message names the word, not
+ * the line.
+ */
+int ckt_limit_rule_parse(
+	const char *line, struct ckt_limit_rule *ret_rule, char *ret_message, size_t message_size);
+/* The line that is parsed to the same rule. */
+void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LIMIT_LINE_MAX + 1]);
+
+bool ckt_limit_fits(const struct ckt_limit_rule *rule, const struct ckt_limit_subject *subject);
+/* Whether what the other has counts for the subject, by this rule. */
+bool ckt_limit_counts(const struct ckt_limit_rule *rule, const struct ckt_limit_subject *subject,
+	const struct ckt_limit_subject *other);
+
+/* What the rule sets replaces what an earlier one of its key and name set.  0 or -ENOMEM. */
+int ckt_limit_table_put(struct ckt_limit_table *table, const struct ckt_limit_rule *rule);
+/* The rule of that key and name; NULL: none. */
+struct ckt_limit_rule *ckt_limit_table_find(
+	const struct ckt_limit_table *table, const struct ckt_limit_rule *key);
+bool ckt_limit_table_remove(struct ckt_limit_table *table, const struct ckt_limit_rule *key);
+void ckt_limit_table_free(struct ckt_limit_table *table);
