@@ -18,6 +18,7 @@
 #include "server/daemon/nvml/driver_probe.h"
 #include "server/daemon/options.h"
 #include "server/daemon/peer/record_stream.h"
+#include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/tokens.h"
 
 struct ckt_admission;
@@ -102,6 +103,8 @@ struct ckt_server {
 	uint64_t session_serial;                   /* the last one used */
 	struct ckt_peer *peers_first, *peers_last; /* oldest first */
 	unsigned peers_waiting;
+	struct ckt_ledger ledger;
+	uint64_t lease_questions;        /* asked so far, see lease.h */
 	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
 	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */
 	unsigned descriptor_count;       /* that the server may have open; 0: not known */

@@ -284,7 +284,8 @@ def serve(sock):
         return
     answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b"", 7: image, 8: save2,
                9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory, 14: preload, 19: owner, 20: origin, 21: lambda r, f: text(""),
-               25: lambda r, f: b"", 26: lambda r, f: b"", 27: trace, 29: lambda r, f: b""}
+               25: lambda r, f: b"", 26: lambda r, f: b"", 27: trace, 29: lambda r, f: b"",
+               30: lambda r, f: u32(1) + u32(0), 31: lambda r, f: u32(0) + u32(0)}
     wire.write_record(sock, wire.reply_header(xid) + answers[proc](r, fds))
     if proc == 6 or state.get("stop"):
         sys.exit(0)

@@ -58,6 +58,7 @@ server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
 server/daemon/nvml/nvml_reader.c recv,send the other end of it
 server/daemon/session/group.c recvmsg,send,sendmsg group channels, socketpairs of sequenced packets with workers
 server/daemon/session/group_domain.c recvmsg,sendmsg a socketpair to our child: descriptors of namespaces
+server/daemon/session/lease.c recv,send lease channels, socketpairs of sequenced packets with workers
 server/daemon/session/owner_file.c read,write files of owners
 server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits
 server/daemon/session/server_key.c read,write the key file
@@ -79,6 +80,7 @@ server/worker/libs/nccl/nccl.c read files
 server/worker/libs/nccl/nccl_meeting.c recv,send,sendmsg,setsockopt a byte to who visits, and a descriptor for the library, over a socketpair
 server/worker/libs/nccl/nccl_rendezvous.c recv,send one packet between two workers
 server/worker/main.c poll sleeping
+server/worker/memory/lease.c getsockopt,poll,recv,send,shutdown the lease channel, a socketpair of sequenced packets with the server
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
 server/worker/session/control.c poll its listening socket and the group's epoll

@@ -17,6 +17,7 @@
 #include "rpc/worker.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/group.h"
+#include "server/daemon/session/lease.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/refused_calls.h"
 
@@ -29,7 +30,12 @@ struct ckt_uid_group;
  * A worker serves each connection in order, so long calls have a connection of their own and STATUS
  * need not wait for them.
  */
-enum ckt_link_kind { CKT_LINK_SHORT, CKT_LINK_LONG, CKT_LINKS };
+enum ckt_link_kind {
+	CKT_LINK_SHORT,
+	CKT_LINK_LONG,
+	CKT_LINK_LEASE, /* others wait for what a worker gives back, even while it starts */
+	CKT_LINKS
+};
 
 struct ckt_link {
 	struct ckt_record_stream stream; /* source.fd is -1 while not connected */
@@ -88,6 +94,9 @@ struct ckt_session {
 	struct ckt_link links[CKT_LINKS];
 	struct ckt_refused_calls refused;
 	struct ckt_group_member group;
+	struct ckt_daemon_lease lease;
+	/* the cgroup of the program, of a local client; empty: not known */
+	char container[CKT_LIMIT_NAME_MAX + 1];
 	uint32_t next_xid;
 	struct ckt_timer timer; /* start, or kill */
 	struct ckt_wait *on_started, *on_gone;

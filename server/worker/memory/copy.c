@@ -147,10 +147,10 @@ int ckt_worker_mem_get_info(struct ckt_wcall *call)
 	CUresult result = ckt_driver.cuMemGetInfo_v2(&free_bytes, &total);
 	if (result)
 		return result;
-	struct ckt_mem_get_info_res res = {
-		.free = ckt_memory_free_bytes(&device->memory, free_bytes),
-		.total = worker->memory_limit && worker->memory_limit < total ? worker->memory_limit
-									      : total};
+	const struct ckt_memory_info driver = {free_bytes, total};
+	struct ckt_memory_info info;
+	ckt_device_memory_info(worker, device, &driver, &info);
+	struct ckt_mem_get_info_res res = {.free = info.free_bytes, .total = info.total_bytes};
 	ckt_mem_get_info_res_put(ckt_wcall_results(call, ckt_mem_get_info_res_size(&res)), &res);
 	return CUDA_SUCCESS;
 }

@@ -65,6 +65,19 @@ void ckt_memory_move(struct ckt_memory *memory, uint64_t base, uint64_t size)
 	pthread_mutex_unlock(&memory->lock);
 }
 
+/* ---- The lease */
+
+static bool lease_take(struct ckt_memory *memory, uint64_t size, enum ckt_lease_how how)
+{
+	return !memory->ops->take || memory->ops->take(memory->opaque, memory->device, size, how);
+}
+
+static void lease_give(struct ckt_memory *memory, uint64_t size)
+{
+	if (memory->ops->give)
+		memory->ops->give(memory->opaque, memory->device, size);
+}
+
 void ckt_memory_fini(struct ckt_memory *memory)
 {
 	if (!memory->ops)
@@ -72,7 +85,9 @@ void ckt_memory_fini(struct ckt_memory *memory)
 	for (size_t i = 0; i < memory->extent_count; i++) {
 		struct ckt_extent *e = &memory->extents[i];
 		memory->ops->unmap(memory->opaque, memory->device, e->address, e->size, e->piece);
+		lease_give(memory, e->size);
 	}
+	lease_give(memory, memory->charged);
 	ckt_budget_uncharge(memory->block_count * BLOCK_BYTES);
 	free(memory->extents);
 	free(memory->blocks);
@@ -94,6 +109,7 @@ static void extent_release(struct ckt_memory *memory, size_t index)
 		memory->cached -= e.size;
 	drop(memory->extents, &memory->extent_count, sizeof e, index);
 	memory->ops->unmap(memory->opaque, memory->device, e.address, e.size, e.piece);
+	lease_give(memory, e.size);
 }
 
 static void cache_drop(struct ckt_memory *memory)
@@ -122,10 +138,36 @@ static CUresult extent_insert(struct ckt_memory *memory, const struct ckt_extent
 	size_t i = upper_extent(memory, e->address);
 	if (CKT_GROW_AT(memory->extents, memory->extent_count, memory->extent_room, 16, i)) {
 		memory->ops->unmap(memory->opaque, memory->device, e->address, e->size, e->piece);
+		lease_give(memory, e->size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memory->extents[i] = *e;
 	return CUDA_SUCCESS;
+}
+
+/* From the lease, without asking for what the cache has. */
+static bool lease_take_or_drop(struct ckt_memory *memory, uint64_t size)
+{
+	if (lease_take(memory, size, CKT_LEASE_HAD))
+		return true;
+	cache_drop(memory);
+	return lease_take(memory, size, CKT_LEASE_ASKED);
+}
+
+static CUresult fresh_map(
+	struct ckt_memory *memory, uint64_t address, uint64_t size, uint64_t *ret_piece)
+{
+	if (!lease_take_or_drop(memory, size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result =
+		memory->ops->map(memory->opaque, memory->device, address, size, ret_piece);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && memory->cached) {
+		cache_drop(memory);
+		result = memory->ops->map(memory->opaque, memory->device, address, size, ret_piece);
+	}
+	if (result)
+		lease_give(memory, size);
+	return result;
 }
 
 /*
@@ -144,11 +186,7 @@ static CUresult extent_map(
 	}
 	extents_clear(memory, address, size);
 	struct ckt_extent e = {.address = address, .size = size, .use = use};
-	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && memory->cached) {
-		cache_drop(memory);
-		result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
-	}
+	CUresult result = fresh_map(memory, address, size, &e.piece);
 	if (result)
 		return result;
 	result = extent_insert(memory, &e);
@@ -537,6 +575,23 @@ void ckt_memory_trim(struct ckt_memory *memory)
 	pthread_mutex_unlock(&memory->lock);
 }
 
+bool ckt_memory_try_trim(struct ckt_memory *memory)
+{
+	if (pthread_mutex_trylock(&memory->lock))
+		return false;
+	cache_drop(memory);
+	pthread_mutex_unlock(&memory->lock);
+	return true;
+}
+
+uint64_t ckt_memory_cached(struct ckt_memory *memory)
+{
+	pthread_mutex_lock(&memory->lock);
+	uint64_t bytes = memory->cached;
+	pthread_mutex_unlock(&memory->lock);
+	return bytes;
+}
+
 /* ---- Blocks of pools */
 
 void ckt_memory_assign(struct ckt_memory *memory, uint64_t address, uint64_t pool, uint64_t stream)
@@ -710,7 +765,7 @@ void ckt_memory_unreserve(struct ckt_memory *memory, uint64_t address, uint64_t 
 CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
-	bool good = !over_limit(memory, size);
+	bool good = !over_limit(memory, size) && lease_take_or_drop(memory, size);
 	if (good) {
 		memory->used += size;
 		memory->held += size;
@@ -723,6 +778,7 @@ CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size)
 void ckt_memory_add(struct ckt_memory *memory, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
+	lease_take(memory, size, CKT_LEASE_FORCED);
 	memory->used += size;
 	memory->held += size;
 	memory->charged += size;
@@ -743,6 +799,7 @@ void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size)
 	memory->used -= size;
 	memory->held -= size;
 	memory->charged -= size;
+	lease_give(memory, size);
 	pthread_mutex_unlock(&memory->lock);
 }
 
@@ -786,7 +843,12 @@ CUresult ckt_memory_preload(struct ckt_memory *memory, uint64_t address, uint64_
 	pthread_mutex_lock(&memory->lock);
 	extents_clear(memory, address, size);
 	/* Not as others map: where there is no memory, what is cached must stay. */
-	CUresult result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (lease_take(memory, size, CKT_LEASE_ASKED)) {
+		result = memory->ops->map(memory->opaque, memory->device, address, size, &e.piece);
+		if (result)
+			lease_give(memory, size);
+	}
 	if (!result)
 		result = extent_insert(memory, &e);
 	if (!result)

@@ -18,6 +18,7 @@
 
 #include "checkpoint/addresses.h"
 #include "cudacommon/pool_arena.h"
+#include "server/worker/memory/lease.h"
 #include "server/worker/memory/ranges.h"
 
 enum {
@@ -45,6 +46,12 @@ struct ckt_memory_ops {
 		uint64_t *ret_piece);
 	void (*unmap)(
 		void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t piece);
+	/*
+	 * Of the session's lease (lease.h), before memory is made and after it is gone; the cache
+	 * counts, too.  NULL: there is no lease.
+	 */
+	bool (*take)(void *opaque, unsigned device, uint64_t size, enum ckt_lease_how how);
+	void (*give)(void *opaque, unsigned device, uint64_t size);
 };
 
 enum ckt_extent_use { CKT_EXTENT_BIG = 0, CKT_EXTENT_SMALL = 1, CKT_EXTENT_CACHED = 2 };
@@ -149,6 +156,10 @@ uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free);
 uint64_t ckt_memory_used(struct ckt_memory *memory);
 /* Drops the cache. */
 void ckt_memory_trim(struct ckt_memory *memory);
+/* The same without waiting for the lock; false: it is taken. */
+bool ckt_memory_try_trim(struct ckt_memory *memory);
+/* Physical memory that is mapped and free. */
+uint64_t ckt_memory_cached(struct ckt_memory *memory);
 
 /* ---- Blocks of pools */
 

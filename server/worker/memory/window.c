@@ -9,6 +9,7 @@
 
 #include "server/worker/driver.h"
 #include "server/worker/memory/freed_memory.h"
+#include "server/worker/memory/lease.h"
 #include "server/worker/memory/window.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
@@ -113,7 +114,21 @@ static void unmap(void *opaque, unsigned device, uint64_t address, uint64_t size
 	ckt_window_unmap(address, size, piece);
 }
 
-static const struct ckt_memory_ops window_ops = {.map = map, .unmap = unmap};
+/* The server counts by its own numbers. */
+static bool take(void *opaque, unsigned device, uint64_t size, enum ckt_lease_how how)
+{
+	const struct ckt_worker *worker = opaque;
+	return ckt_lease_take(worker->devices[device].number, size, how);
+}
+
+static void give(void *opaque, unsigned device, uint64_t size)
+{
+	const struct ckt_worker *worker = opaque;
+	ckt_lease_give(worker->devices[device].number, size);
+}
+
+static const struct ckt_memory_ops window_ops = {
+	.map = map, .unmap = unmap, .take = take, .give = give};
 
 /* A slice per device; in whole extents. */
 static void slice(struct ckt_worker *worker)

@@ -7,6 +7,7 @@
 
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
+#include "server/worker/memory/lease.h"
 #include "server/worker/objects/context.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/worker.h"
@@ -106,6 +107,36 @@ static void fill_attributes(CUdevice ordinal, ckt_device *device)
 	device->attributes.attributes_len = CU_DEVICE_ATTRIBUTE_MAX;
 }
 
+/* The smallest limit of the session on the device, or the driver's own figure. */
+static uint64_t limited(const struct ckt_worker *worker, uint64_t bytes)
+{
+	return worker->memory_limit && worker->memory_limit < bytes ? worker->memory_limit : bytes;
+}
+
+static uint64_t total_bytes(const struct ckt_worker *worker, const struct ckt_worker_device *device)
+{
+	uint64_t total = limited(worker, device->total), leased_total, leased_free;
+	return ckt_lease_info(device->number, &leased_total, &leased_free) && leased_total < total
+		? leased_total
+		: total;
+}
+
+void ckt_device_memory_info(const struct ckt_worker *worker, struct ckt_worker_device *device,
+	const struct ckt_memory_info *driver, struct ckt_memory_info *ret_info)
+{
+	uint64_t total, left;
+	*ret_info = (struct ckt_memory_info){
+		.free_bytes = ckt_memory_free_bytes(&device->memory, driver->free_bytes),
+		.total_bytes = limited(worker, driver->total_bytes)};
+	if (!ckt_lease_info(device->number, &total, &left))
+		return;
+	left += ckt_memory_cached(&device->memory);
+	if (left < ret_info->free_bytes)
+		ret_info->free_bytes = left;
+	if (total < ret_info->total_bytes)
+		ret_info->total_bytes = total;
+}
+
 int ckt_worker_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *ret)
 {
 	static char bus_ids[CKT_DEVICES_MAX][32];
@@ -128,9 +159,7 @@ int ckt_worker_session_devices_fill(struct ckt_worker *worker, ckt_devices_res *
 		if (ckt_driver.cuDeviceGetUuid_v2 &&
 			!ckt_driver.cuDeviceGetUuid_v2(&uuid, from->ordinal))
 			memcpy(device->uuid, &uuid, sizeof device->uuid);
-		device->total_bytes = worker->memory_limit && worker->memory_limit < from->total
-			? worker->memory_limit
-			: from->total;
+		device->total_bytes = total_bytes(worker, from);
 		fill_attributes(from->ordinal, device);
 		bus_ids[d][0] = 0;
 		if (ckt_driver.cuDeviceGetPCIBusId)

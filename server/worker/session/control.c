@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,6 +24,7 @@
 #include "server/worker/ipc/ipc.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/libs/nccl/nccl_ids.h"
+#include "server/worker/memory/lease.h"
 #include "server/worker/module/blob_cache.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/lane.h"
@@ -34,10 +37,18 @@
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
-enum { CONTROL_THREADS = 6, REQUEST_TIMEOUT_MS = 5000, REPLY_TIMEOUT_MS = 5000 };
+enum {
+	CONTROL_THREADS = 6,
+	REQUEST_TIMEOUT_MS = 5000,
+	REPLY_TIMEOUT_MS = 5000,
+	/* the server waits for two seconds */
+	TRIM_MS = 500,
+	TRIM_LOOK_NS = 200000
+};
 
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started, preloaded;
+static _Atomic bool has_devices; /* started, for those who do not wait for control_lock */
 
 int ckt_worker_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
 {
@@ -77,6 +88,7 @@ static int start(struct ckt_request *request)
 		/* The server ends a warm worker that does not fit. */
 		request->end = res.status && res.status != -EXDEV;
 		started = !res.status;
+		atomic_store(&has_devices, started);
 	}
 	pthread_mutex_unlock(&control_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_start_args, (char *)&args);
@@ -491,6 +503,43 @@ static int gpus(struct ckt_request *request)
 	return result;
 }
 
+/* Memory that is mapped and free goes, unless its lock waits for the server itself. */
+static void trim_for_recall(struct ckt_worker *worker)
+{
+	/* Else START is making the devices: a new session has nothing that is free. */
+	for (unsigned d = 0; atomic_load(&has_devices) && d < worker->device_count; d++) {
+		int64_t until = ckt_net_now_ms() + TRIM_MS;
+		while (!ckt_memory_try_trim(&worker->devices[d].memory) && !ckt_lease_is_asking() &&
+			ckt_net_now_ms() < until)
+			nanosleep(&(struct timespec){.tv_nsec = TRIM_LOOK_NS}, NULL);
+	}
+}
+
+static int lease_recall(struct ckt_request *request)
+{
+	ckt_worker_lease list[CKT_DEVICES_MAX];
+	ckt_worker_lease_res res;
+	trim_for_recall(request->worker);
+	ckt_lease_recall(list, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_lease_res, &res);
+}
+
+static int lease_join(struct ckt_request *request)
+{
+	ckt_worker_lease_args args = {0};
+	ckt_worker_lease list[CKT_DEVICES_MAX];
+	ckt_worker_lease_res res;
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_lease_args, &args);
+	if (!result && request->passed_fd < 0)
+		result = -EPROTO;
+	if (!result)
+		result = ckt_lease_join(request->passed_fd, args.unlimited, list, &res);
+	request->passed_fd = result == -EPROTO ? request->passed_fd : -1;
+	return result
+		? result
+		: ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_lease_res, &res);
+}
+
 static int stats(struct ckt_request *request)
 {
 	static ckt_worker_stat list[CKT_WORKER_STATS_MAX]; /* under control_lock */
@@ -586,6 +635,10 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		return join_group(request);
 	case CKT_WORKER_MODULE_CACHE:
 		return use_module_cache(request);
+	case CKT_WORKER_LEASE:
+		return lease_join(request);
+	case CKT_WORKER_LEASE_RECALL:
+		return lease_recall(request);
 	case CKT_WORKER_KILL:
 		request->end = true;
 		return ckt_worker_control_reply(request, NULL, NULL);

@@ -167,6 +167,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	bool is_hold = proc == CKT_WORKER_HOLD, is_make = proc == CKT_WORKER_NCCL_MAKE;
 	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2,
 	     is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
+	bool is_lease = proc == CKT_WORKER_LEASE || proc == CKT_WORKER_LEASE_RECALL;
 	uint8_t *data;
 	size_t size;
 	if (proc == CKT_WORKER_TRACE ? encode_trace(xid, &data, &size)
@@ -179,6 +180,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_save     ? (xdrproc_t)xdr_ckt_worker_save2_res
 					  : is_status   ? (xdrproc_t)xdr_ckt_worker_status_res
 					  : is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res
+					  : is_lease    ? (xdrproc_t)xdr_ckt_worker_lease_res
 							: (xdrproc_t)xdr_ckt_worker_result,
 				  is_make               ? (void *)&made
 					  : is_hold     ? (void *)&hold
@@ -186,6 +188,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_save     ? (void *)&saved
 					  : is_status   ? (void *)&status
 					  : is_progress ? (void *)&progress
+					  : is_lease    ? (void *)&worker.leases
 							: (void *)&result,
 				  &data, &size))
 		return;
@@ -220,11 +223,15 @@ static void serve(struct ckt_source *source, uint32_t events)
 			worker.steps++;
 			worker.commands = hold.commands;
 		}
+		if (header.proc == CKT_WORKER_LEASE)
+			ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_lease_args, &worker.lease);
 		free(data);
 		if (passed >= 0) {
 			worker.descriptors++;
 			if (header.proc == CKT_WORKER_GROUP && worker.channel == -1)
 				worker.channel = passed;
+			else if (header.proc == CKT_WORKER_LEASE && worker.lease_channel == -1)
+				worker.lease_channel = passed;
 			else
 				close(passed);
 		}

@@ -46,7 +46,10 @@ extern struct fake_worker {
 	unsigned lanes;
 	unsigned ids; /* of an NCCL_MAKE, whatever it was asked for */
 	unsigned calls[64], descriptors;
-	int channel; /* where a test sets it to -1: the latest group channel, the test's */
+	int channel;       /* where a test sets it to -1: the latest group channel, the test's */
+	int lease_channel; /* the same, of leases */
+	struct ckt_worker_lease_res leases; /* of LEASE and LEASE_RECALL */
+	struct ckt_worker_lease_args lease; /* of the last LEASE */
 } worker;
 
 /* Runs the loop until the condition holds; false where it does not within a minute. */

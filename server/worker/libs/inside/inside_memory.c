@@ -333,9 +333,11 @@ static CUresult CUDAAPI mem_get_info(size_t *free_bytes, size_t *total)
 	CUresult result = ckt_driver.cuMemGetInfo_v2(free_bytes, total);
 	if (result)
 		return result;
-	*free_bytes = ckt_memory_free_bytes(&device->memory, *free_bytes);
-	if (worker->memory_limit && worker->memory_limit < *total)
-		*total = worker->memory_limit;
+	const struct ckt_memory_info driver = {*free_bytes, *total};
+	struct ckt_memory_info info;
+	ckt_device_memory_info(worker, device, &driver, &info);
+	*free_bytes = info.free_bytes;
+	*total = info.total_bytes;
 	return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This worker's lease of memory; see lease.h. */
+#include "server/worker/memory/lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/lease.h"
+#include "rpc/net.h"
+
+/* What is asked for ahead: a round trip to the server then falls on 32 mappings of 0.1 ms. */
+#define STEP_BYTES ((uint64_t)64 << 20)
+
+unsigned ckt_lease_answer_ms = 10000;
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_mutex_t ask_lock; /* one question at a time; taken before lock */
+	pthread_cond_t joined_cond;
+	int channel;
+	unsigned epoch; /* of the channel */
+	bool joined, unlimited;
+	uint32_t number; /* of the last question */
+	_Atomic unsigned asking;
+	struct {
+		uint64_t used, leased;
+	} gpus[CKT_DEVICES_MAX];
+} lease = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.ask_lock = PTHREAD_MUTEX_INITIALIZER,
+	.joined_cond = PTHREAD_COND_INITIALIZER,
+	.channel = -1,
+	.unlimited = true};
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + CKT_LEASE_GRANULE - 1) / CKT_LEASE_GRANULE * CKT_LEASE_GRANULE;
+}
+
+/* ---- The channel */
+
+static bool is_packet_socket(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t type_size = sizeof type, domain_size = sizeof domain;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
+		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
+		type == SOCK_SEQPACKET && domain == AF_UNIX;
+}
+
+/* Precondition: lock held. */
+static void leave(void)
+{
+	if (lease.channel < 0)
+		return;
+	/* Who waits there has a descriptor of its own. */
+	shutdown(lease.channel, SHUT_RDWR);
+	close(lease.channel);
+	lease.channel = -1;
+	lease.epoch++;
+}
+
+int ckt_lease_join(int channel, bool unlimited, ckt_worker_lease ret_list[CKT_DEVICES_MAX],
+	ckt_worker_lease_res *ret_res)
+{
+	u_int count = 0;
+	if (!is_packet_socket(channel)) {
+		close(channel);
+		return -EINVAL;
+	}
+	pthread_mutex_lock(&lease.lock);
+	leave();
+	lease.channel = channel;
+	if (!lease.joined)
+		lease.unlimited = unlimited;
+	lease.joined = true;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		if (lease.gpus[gpu].leased)
+			ret_list[count++] = (ckt_worker_lease){
+				.gpu = gpu, .leased_bytes = lease.gpus[gpu].leased};
+	*ret_res = (ckt_worker_lease_res){.unlimited = lease.unlimited, .gpus = {count, ret_list}};
+	pthread_cond_broadcast(&lease.joined_cond);
+	pthread_mutex_unlock(&lease.lock);
+	return 0;
+}
+
+void ckt_lease_recall(ckt_worker_lease ret_list[CKT_DEVICES_MAX], ckt_worker_lease_res *ret_res)
+{
+	u_int count = 0;
+	pthread_mutex_lock(&lease.lock);
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++) {
+		uint64_t had = lease.gpus[gpu].leased, used = round_up(lease.gpus[gpu].used);
+		if (lease.unlimited || used < had)
+			lease.gpus[gpu].leased = used;
+		if (had || used)
+			ret_list[count++] = (ckt_worker_lease){.gpu = gpu,
+				.leased_bytes = lease.gpus[gpu].leased,
+				.given_bytes = used < had ? had - used : 0};
+	}
+	*ret_res = (ckt_worker_lease_res){.gpus = {count, ret_list}};
+	lease.unlimited = false;
+	pthread_mutex_unlock(&lease.lock);
+}
+
+bool ckt_lease_is_asking(void)
+{
+	return atomic_load(&lease.asking) != 0;
+}
+
+/* ---- Questions.  Precondition of all: ask_lock held, lock not. */
+
+/* The channel under a descriptor of the caller's; -1: no server came in time. */
+static int channel_get(int64_t deadline_ms, unsigned *ret_epoch)
+{
+	pthread_mutex_lock(&lease.lock);
+	while (lease.channel < 0) {
+		int64_t left = deadline_ms - ckt_net_now_ms();
+		struct timespec until;
+		if (left <= 0)
+			break;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += left / 1000;
+		until.tv_nsec += left % 1000 * 1000000;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_sec++;
+			until.tv_nsec -= 1000000000;
+		}
+		pthread_cond_timedwait(&lease.joined_cond, &lease.lock, &until);
+	}
+	int fd = lease.channel < 0 ? -1 : fcntl(lease.channel, F_DUPFD_CLOEXEC, 3);
+	*ret_epoch = lease.epoch;
+	pthread_mutex_unlock(&lease.lock);
+	return fd;
+}
+
+/* An answer: what it grants counts, whichever question it is for, while the channel is the same. */
+static void take_answer(const struct ckt_lease_message *answer, unsigned epoch)
+{
+	pthread_mutex_lock(&lease.lock);
+	if (epoch == lease.epoch && answer->gpu < CKT_DEVICES_MAX)
+		lease.gpus[answer->gpu].leased += answer->bytes;
+	pthread_mutex_unlock(&lease.lock);
+}
+
+/* Until the question's answer.  0, -ETIMEDOUT, or -ECONNRESET: the server has ended. */
+static int await_answer(int fd, unsigned epoch, int64_t deadline_ms, uint32_t number,
+	struct ckt_lease_message *ret_answer)
+{
+	for (;;) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		int64_t left = deadline_ms - ckt_net_now_ms();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		poll(&p, 1, (int)left);
+		ssize_t n = recv(fd, ret_answer, sizeof *ret_answer, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n != sizeof *ret_answer || ret_answer->kind != CKT_LEASE_ANSWER)
+			return -ECONNRESET;
+		take_answer(ret_answer, epoch);
+		if (ret_answer->number == number)
+			return 0;
+	}
+}
+
+/* 0 with the answer, or -errno: no server answered in time. */
+static int ask(struct ckt_lease_message *question, struct ckt_lease_message *ret_answer)
+{
+	int64_t deadline = ckt_net_now_ms() + ckt_lease_answer_ms;
+	for (;;) {
+		unsigned epoch;
+		int fd = channel_get(deadline, &epoch);
+		if (fd < 0)
+			return -ENOTCONN;
+		question->kind = CKT_LEASE_ASK;
+		question->number = ++lease.number;
+		int result = send(fd, question, sizeof *question, MSG_NOSIGNAL) < 0
+			? -ECONNRESET
+			: await_answer(fd, epoch, deadline, question->number, ret_answer);
+		close(fd);
+		if (result != -ECONNRESET)
+			return result;
+		pthread_mutex_lock(&lease.lock);
+		if (epoch == lease.epoch)
+			leave();
+		pthread_mutex_unlock(&lease.lock);
+	}
+}
+
+/* ---- Memory */
+
+/* Precondition: lock held. */
+static bool fits(unsigned gpu, uint64_t bytes)
+{
+	return lease.unlimited || round_up(lease.gpus[gpu].used + bytes) <= lease.gpus[gpu].leased;
+}
+
+/* Counts them if they fit, or if forced.  Otherwise *ret_need: what is missing. */
+static bool take_here(unsigned gpu, uint64_t bytes, bool forced, uint64_t *ret_need)
+{
+	pthread_mutex_lock(&lease.lock);
+	bool good = forced || fits(gpu, bytes);
+	if (good)
+		lease.gpus[gpu].used += bytes;
+	else
+		*ret_need = round_up(lease.gpus[gpu].used + bytes) - lease.gpus[gpu].leased;
+	pthread_mutex_unlock(&lease.lock);
+	return good;
+}
+
+static bool take_asking(unsigned gpu, uint64_t bytes, bool forced)
+{
+	uint64_t need = 0;
+	struct ckt_lease_message answer = {.bytes = 1};
+	/* What a recall took meanwhile is missing in the answer: then once more. */
+	while (!take_here(gpu, bytes, false, &need)) {
+		struct ckt_lease_message question = {
+			.gpu = gpu, .force = forced, .bytes = need, .want = need + STEP_BYTES};
+		if (ask(&question, &answer) || !answer.bytes)
+			return forced && take_here(gpu, bytes, true, &need);
+	}
+	return true;
+}
+
+bool ckt_lease_take(unsigned gpu, uint64_t bytes, enum ckt_lease_how how)
+{
+	uint64_t need;
+	if (gpu >= CKT_DEVICES_MAX)
+		return false;
+	if (take_here(gpu, bytes, false, &need))
+		return true;
+	if (how == CKT_LEASE_HAD)
+		return false;
+	atomic_fetch_add(&lease.asking, 1);
+	pthread_mutex_lock(&lease.ask_lock);
+	bool good = take_asking(gpu, bytes, how == CKT_LEASE_FORCED);
+	pthread_mutex_unlock(&lease.ask_lock);
+	atomic_fetch_sub(&lease.asking, 1);
+	return good;
+}
+
+void ckt_lease_give(unsigned gpu, uint64_t bytes)
+{
+	if (gpu >= CKT_DEVICES_MAX)
+		return;
+	pthread_mutex_lock(&lease.lock);
+	lease.gpus[gpu].used -= bytes;
+	uint64_t used = round_up(lease.gpus[gpu].used), leased = lease.gpus[gpu].leased;
+	if (!lease.unlimited && lease.channel >= 0 && leased > used &&
+		leased - used > 2 * STEP_BYTES) {
+		struct ckt_lease_message message = {
+			.kind = CKT_LEASE_GIVE, .gpu = gpu, .bytes = leased - used - STEP_BYTES};
+		if (send(lease.channel, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+			lease.gpus[gpu].leased -= message.bytes;
+	}
+	pthread_mutex_unlock(&lease.lock);
+}
+
+bool ckt_lease_info(unsigned gpu, uint64_t *ret_total, uint64_t *ret_free)
+{
+	struct ckt_lease_message question = {.gpu = gpu}, answer;
+	pthread_mutex_lock(&lease.lock);
+	bool unlimited = lease.unlimited;
+	pthread_mutex_unlock(&lease.lock);
+	if (unlimited || gpu >= CKT_DEVICES_MAX)
+		return false;
+	pthread_mutex_lock(&lease.ask_lock);
+	int result = ask(&question, &answer);
+	pthread_mutex_unlock(&lease.ask_lock);
+	if (!result && answer.total == CKT_LEASE_NO_LIMIT)
+		return false;
+	pthread_mutex_lock(&lease.lock);
+	uint64_t used = round_up(lease.gpus[gpu].used), leased = lease.gpus[gpu].leased;
+	pthread_mutex_unlock(&lease.lock);
+	/* Without a server: what nobody has to be asked for. */
+	*ret_free = (leased > used ? leased - used : 0) + (result ? 0 : answer.left);
+	*ret_total = result ? leased : answer.total;
+	return true;
+}
+
+void ckt_lease_reset(void)
+{
+	pthread_mutex_lock(&lease.lock);
+	leave();
+	lease.joined = false;
+	lease.unlimited = true;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		lease.gpus[gpu].used = lease.gpus[gpu].leased = 0;
+	pthread_mutex_unlock(&lease.lock);
+}

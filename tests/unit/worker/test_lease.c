@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * server/worker/memory/lease.c: what a worker asks its server for and gives back, with the server's
+ * end of the channel in a thread of the test.
+ */
+#include "server/worker/memory/lease.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc/lease.h"
+#include "tests/unit/suite.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* What the server has left and leased, and what it was asked. */
+static struct {
+	pthread_mutex_t lock;
+	int channel;
+	uint64_t left, leased;
+	unsigned asked, given;
+	bool recall_before_answer; /* once */
+	bool exact;                /* nothing is leased ahead */
+	struct ckt_lease_message last;
+} fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static ckt_worker_lease list[CKT_DEVICES_MAX];
+static ckt_worker_lease_res res;
+
+static void take_back(void)
+{
+	ckt_lease_recall(list, &res);
+	for (u_int i = 0; i < res.gpus.gpus_len; i++) {
+		fake.leased -= list[i].given_bytes;
+		fake.left += list[i].given_bytes;
+	}
+}
+
+static void answer(const struct ckt_lease_message *m)
+{
+	struct ckt_lease_message reply = {
+		.kind = CKT_LEASE_ANSWER, .number = m->number, .gpu = m->gpu, .total = 512 * MIB};
+	if (fake.recall_before_answer)
+		take_back();
+	fake.recall_before_answer = false;
+	if (m->bytes <= fake.left)
+		reply.bytes = m->want <= fake.left && !fake.exact ? m->want : m->bytes;
+	if (!m->bytes)
+		reply.bytes = 0;
+	if (m->force && !reply.bytes)
+		reply.bytes = m->bytes;
+	fake.left -= reply.bytes < fake.left ? reply.bytes : fake.left;
+	fake.leased += reply.bytes;
+	reply.left = fake.left;
+	send(fake.channel, &reply, sizeof reply, MSG_NOSIGNAL);
+}
+
+static void *serve(void *opaque)
+{
+	int channel = *(int *)opaque;
+	struct ckt_lease_message m;
+	while (recv(channel, &m, sizeof m, 0) == sizeof m) {
+		pthread_mutex_lock(&fake.lock);
+		fake.last = m;
+		if (m.kind == CKT_LEASE_ASK) {
+			fake.asked++;
+			answer(&m);
+		} else {
+			fake.given++;
+			fake.leased -= m.bytes;
+			fake.left += m.bytes;
+		}
+		pthread_mutex_unlock(&fake.lock);
+	}
+	return NULL;
+}
+
+static pthread_t server;
+
+static void connect_server(bool unlimited)
+{
+	int ends[2];
+	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	fake.channel = ends[0];
+	MUST(ckt_lease_join(ends[1], unlimited, list, &res), 0);
+	MUST(pthread_create(&server, NULL, serve, &fake.channel), 0);
+}
+
+static void disconnect_server(void)
+{
+	shutdown(fake.channel, SHUT_RDWR);
+	pthread_join(server, NULL);
+	close(fake.channel);
+}
+
+static void begin(uint64_t left_mib, bool unlimited)
+{
+	ckt_lease_reset();
+	fake.left = left_mib * MIB;
+	fake.leased = 0;
+	fake.asked = fake.given = 0;
+	fake.exact = false;
+	connect_server(unlimited);
+}
+
+static void end(void)
+{
+	ckt_lease_reset();
+	disconnect_server();
+}
+
+static bool take(uint64_t mib)
+{
+	return ckt_lease_take(3, mib * MIB, CKT_LEASE_ASKED);
+}
+
+static void test_steps(void)
+{
+	begin(512, false);
+	NO(ckt_lease_take(3, 2 * MIB, CKT_LEASE_HAD));
+	YES(take(2));
+	IS(fake.asked, 1);
+	IS(fake.leased, 66 * MIB);
+	/* From the step: without the server. */
+	for (int i = 0; i < 32; i++)
+		YES(ckt_lease_take(3, 2 * MIB, CKT_LEASE_HAD));
+	IS(fake.asked, 1);
+	NO(ckt_lease_take(3, 1, CKT_LEASE_HAD));
+	/* To the last granule, whatever a small piece leaves of one. */
+	YES(ckt_lease_take(3, 1, CKT_LEASE_ASKED));
+	IS(fake.leased, 132 * MIB);
+	YES(take(444));
+	YES(ckt_lease_take(3, 2 * MIB - 1, CKT_LEASE_ASKED));
+	IS(fake.leased, 512 * MIB);
+	NO(ckt_lease_take(3, 1, CKT_LEASE_ASKED));
+	NO(ckt_lease_take(64, 1, CKT_LEASE_ASKED));
+	IS(fake.leased, 512 * MIB);
+	/* Little stays, more comes back. */
+	ckt_lease_give(3, 128 * MIB);
+	IS(fake.given, 0);
+	ckt_lease_give(3, 2 * MIB);
+	uint64_t total, left;
+	YES(ckt_lease_info(3, &total, &left));
+	IS(fake.given, 1);
+	IS(fake.leased, 446 * MIB);
+	IS(total, 512 * MIB);
+	IS(left, 130 * MIB);
+	end();
+}
+
+static void test_unlimited(void)
+{
+	uint64_t total, left;
+	begin(100, true);
+	YES(take(1000));
+	NO(ckt_lease_info(3, &total, &left));
+	ckt_lease_give(3, 990 * MIB);
+	IS(fake.asked + fake.given, 0);
+	/* From the recall on, what it uses counts. */
+	ckt_lease_recall(list, &res);
+	NO(res.unlimited);
+	IS(res.gpus.gpus_len, 1);
+	IS(list[0].gpu, 3);
+	IS(list[0].leased_bytes, 10 * MIB);
+	IS(list[0].given_bytes, 0);
+	YES(take(2));
+	IS(fake.asked, 1);
+	ckt_lease_recall(list, &res);
+	IS(list[0].leased_bytes, 12 * MIB);
+	IS(list[0].given_bytes, 64 * MIB);
+	end();
+}
+
+/* Force counts what is used already; a recall that comes before the answer makes it ask again. */
+static void test_meanwhile(void)
+{
+	begin(66, false);
+	YES(take(2));
+	NO(take(66));
+	YES(ckt_lease_take(3, 100 * MIB, CKT_LEASE_FORCED));
+	IS(fake.leased, 102 * MIB);
+	end();
+	begin(100, false);
+	YES(take(10));
+	pthread_mutex_lock(&fake.lock);
+	fake.recall_before_answer = fake.exact = true;
+	pthread_mutex_unlock(&fake.lock);
+	/* 26 are missing at first, and the recall takes the 64 that were leased ahead. */
+	YES(take(90));
+	IS(fake.asked, 3);
+	IS(fake.leased, 100 * MIB);
+	IS(fake.left, 0);
+	NO(take(2));
+	end();
+}
+
+static void *join_later(void *opaque)
+{
+	(void)opaque;
+	poll(NULL, 0, 20);
+	connect_server(true);
+	return NULL;
+}
+
+/* A question outlives its server; what it has stays counted. */
+static void test_away(void)
+{
+	pthread_t later;
+	begin(512, false);
+	YES(take(2));
+	disconnect_server();
+	ckt_lease_answer_ms = 10000;
+	pthread_create(&later, NULL, join_later, NULL);
+	YES(take(100));
+	pthread_join(later, NULL);
+	NO(res.unlimited);
+	IS(res.gpus.gpus_len, 1);
+	IS(list[0].leased_bytes, 66 * MIB);
+	IS(fake.asked, 2);
+	disconnect_server();
+	ckt_lease_answer_ms = 50;
+	uint64_t total, left;
+	YES(ckt_lease_info(3, &total, &left));
+	IS(left, 64 * MIB);
+	YES(take(64));
+	NO(take(2));
+	ckt_lease_answer_ms = 10000;
+	ckt_lease_reset();
+}
+
+static void test_no_channel(void)
+{
+	int ends[2];
+	begin(512, false);
+	MUST(pipe(ends), 0);
+	IS(ckt_lease_join(ends[0], false, list, &res), -EINVAL);
+	IS(close(ends[0]), -1);
+	close(ends[1]);
+	YES(take(2));
+	end();
+}
+
+enum { THREADS = 4, ROUNDS = 2000 };
+
+static _Atomic unsigned got, missed;
+
+static void *churn(void *opaque)
+{
+	uint64_t bytes = (uint64_t)(uintptr_t)opaque * 3 * MIB;
+	for (int i = 0; i < ROUNDS; i++) {
+		if (!ckt_lease_take(3, bytes, CKT_LEASE_ASKED)) {
+			missed++;
+			continue;
+		}
+		got++;
+		ckt_lease_give(3, bytes);
+	}
+	return NULL;
+}
+
+/* Threads that take and give, and recalls among them: both sides end with the same sum. */
+static void test_threads(void)
+{
+	pthread_t threads[THREADS];
+	begin(20, false);
+	got = missed = 0;
+	for (uintptr_t t = 0; t < THREADS; t++)
+		pthread_create(&threads[t], NULL, churn, (void *)(t + 1));
+	for (int i = 0; i < 500; i++) {
+		pthread_mutex_lock(&fake.lock);
+		take_back();
+		pthread_mutex_unlock(&fake.lock);
+	}
+	for (int t = 0; t < THREADS; t++)
+		pthread_join(threads[t], NULL);
+	IS(got + missed, THREADS * ROUNDS);
+	YES(got > 0);
+	pthread_mutex_lock(&fake.lock);
+	take_back();
+	IS(fake.leased, 0);
+	IS(fake.left, 20 * MIB);
+	pthread_mutex_unlock(&fake.lock);
+	end();
+}
+
+UNIT_SUITE(lease, {"steps", test_steps}, {"unlimited", test_unlimited},
+	{"meanwhile", test_meanwhile}, {"away", test_away}, {"no channel", test_no_channel},
+	{"threads", test_threads})
