@@ -47,6 +47,7 @@
 #include "server/daemon/peer/listen.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/admission.h"
+#include "server/daemon/policy/limit_store.h"
 #include "server/daemon/policy/policy.h"
 #include "server/daemon/session/compiler_process.h"
 #include "server/daemon/session/module_cache.h"
@@ -126,7 +127,9 @@ static void signal_ready(struct ckt_source *source, uint32_t events)
 	if (read(source->fd, &info, sizeof info) != sizeof info)
 		return;
 	if (info.ssi_signo == SIGHUP) {
-		ckt_audit_reopen(server->audit);
+		if (server->audit)
+			ckt_audit_reopen(server->audit);
+		ckt_limits_reload(server);
 		return;
 	}
 	if (server->stopping) {
@@ -157,8 +160,9 @@ static int init_signals(struct ckt_server *server)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
-	/* Without a file to open again, a terminal that hangs up ends the server, as usual. */
-	if (server->options.audit)
+	/* Without a file to read or open again, a terminal that hangs up ends the server, as usual. */
+	if (server->options.audit || server->options.limits ||
+		access(CKT_LIMITS_DIRECTORY, F_OK) == 0)
 		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -290,6 +294,8 @@ static int init(struct ckt_server *server, char *message)
 	result = init_driver(server, message);
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
+	if (ckt_limits_open(server, message, MESSAGE_SIZE))
+		return CKT_EXIT_USAGE;
 	ckt_spawn_mounts_probe(server);
 	if (ckt_group_domain_probe(server, message, MESSAGE_SIZE))
 		return CKT_EXIT_USAGE;
@@ -348,6 +354,7 @@ static void fini(struct ckt_server *server)
 	ckt_audit_close(server->audit);
 	explicit_bzero(&server->token, sizeof server->token);
 	ckt_tokens_close(server);
+	ckt_limits_close(server);
 	explicit_bzero(&server->key, sizeof server->key);
 	ckt_loop_fini(&server->loop);
 	ckt_daemon_libraries_fini(server);

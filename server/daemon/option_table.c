@@ -11,6 +11,7 @@
 #include "rpc/net.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/options.h"
+#include "server/daemon/policy/ledger.h"
 #include "server/daemon/session/uid_range.h"
 #include "server/daemon/session/warm_workers.h"
 
@@ -63,6 +64,12 @@ static int check_gpus(const char *value)
 {
 	unsigned gpus[CKT_DEVICES_MAX], count;
 	return ckt_options_gpus_parse(value, gpus, &count);
+}
+
+static int check_budgets(const char *value)
+{
+	uint64_t budgets[CKT_DEVICES_MAX];
+	return ckt_ledger_budgets_parse(value, budgets);
 }
 
 static int check_mode(const char *value)
@@ -146,6 +153,14 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 	{{"gpus", "LIST", "GPUs that sessions get (default all)", CKT_VALUE_TEXT, "all"},
 		CKT_SERVER_OPTION_TEXT, AT(gpus), check_gpus,
 		"write all, or the driver's numbers such as 0,2-3"},
+	{{"gpu-memory", "SIZE",
+		 "what all sessions may take of a GPU together, their contexts included; or GPU=SIZE,... (default: what the card has)"},
+		CKT_SERVER_OPTION_TEXT, AT(gpu_memory), check_budgets,
+		"write a size of 2M or more, or GPUs with their sizes such as 0=40G,1=16G"},
+	{{"limits", "FILE",
+		 "limits of users, containers, jobs and tokens, after those in /etc/cricket/limits.d/*.conf; read again at SIGHUP",
+		 CKT_VALUE_FILE},
+		CKT_SERVER_OPTION_TEXT, AT(limits), check_absolute, "give an absolute path"},
 	{{"session-memory", "SIZE",
 		 "device memory that one session may take (default 0: no limit)"},
 		CKT_SERVER_OPTION_SIZE, AT(session_memory), NULL,

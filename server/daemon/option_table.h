@@ -25,5 +25,5 @@ struct ckt_server_option {
 	bool command_line_only;
 };
 
-enum { CKT_SERVER_OPTIONS = 40 };
+enum { CKT_SERVER_OPTIONS = 42 };
 extern const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS];

@@ -27,6 +27,8 @@ struct ckt_options {
 	char *driver;                      /* "auto", "soft" or a path */
 	char *library_path;                /* DIR:DIR; NULL: none */
 	char *gpus;                        /* "all" or a list such as 0,2-3 */
+	char *limits;                      /* a file; NULL: none */
+	char *gpu_memory;                  /* see ckt_ledger_budgets_parse; NULL: no budget */
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
 	uint64_t staging;                  /* bytes of each session */

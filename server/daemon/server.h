@@ -104,10 +104,11 @@ struct ckt_server {
 	struct ckt_peer *peers_first, *peers_last; /* oldest first */
 	unsigned peers_waiting;
 	struct ckt_ledger ledger;
-	uint64_t lease_questions;        /* asked so far, see lease.h */
-	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
-	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */
-	unsigned descriptor_count;       /* that the server may have open; 0: not known */
+	struct ckt_limit_table limits_set; /* by cricketctl, see limit_store.h */
+	uint64_t lease_questions;          /* asked so far, see lease.h */
+	const struct ckt_policy *policy;   /* chosen in main.c; see policy.h */
+	struct ckt_admission *admission;   /* see admission.c; NULL until somebody connects */
+	unsigned descriptor_count;         /* that the server may have open; 0: not known */
 	struct ckt_log_bucket log_buckets[CKT_LIMITS];
 	struct ckt_timer log_timer;
 	struct ckt_audit *audit; /* NULL without --audit */

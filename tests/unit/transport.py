@@ -31,6 +31,7 @@ cudacommon/kernel_compiler.c poll,recvmsg,sendmsg a socketpair to the process th
 server/daemon/session/compiler_process.c sendmsg one descriptor for that process
 server/worker/compiler/compile_server.c poll,recvmsg,sendmsg,shutdown the other ends of them
 server/worker/cage/cage.c getsockopt,read,sendmsg one descriptor for the server, over a socketpair, and /proc
+server/daemon/peer/client_container.c getsockopt whose pidfd the accepted peer is
 client/conn/connect.c read the token file
 client/conn/quiesce.c read the file of a hold
 client/conn/reply.c write the program's standard output

@@ -62,9 +62,8 @@ static void name_gpu(const struct ckt_driver_gpu *gpu, struct ckt_reader_gpu *re
 
 static struct ckt_share share_of(const struct ckt_peer *peer)
 {
-	const struct ckt_identity identity = ckt_identity_of_peer(peer);
 	struct ckt_share share;
-	ckt_ask_share(peer->server, &identity, &share);
+	ckt_ask_share_of_peer(peer, &share);
 	return share;
 }
 
@@ -78,10 +77,15 @@ static bool given(const struct ckt_peer *peer, u_int gpu)
 	return false;
 }
 
-static uint64_t limited(const struct ckt_share *share, uint64_t bytes)
+/* The smallest of the GPU's memory and the limits of the peer's sessions; what is left of these. */
+static uint64_t limited(
+	const struct ckt_peer *peer, unsigned gpu, uint64_t bytes, uint64_t *ret_left)
 {
-	uint64_t limit = share->device_memory_bytes;
-	return limit && limit < bytes ? limit : bytes;
+	uint64_t limit = share_of(peer).device_memory_bytes, total;
+	ckt_ask_memory_of_peer(peer, gpu, &total, ret_left);
+	if (limit && limit < total)
+		total = limit;
+	return total < bytes ? total : bytes;
 }
 
 /* ---- The reader */
@@ -262,6 +266,7 @@ void ckt_control_devices(struct ckt_peer *peer, void *args, int *passed_fd)
 	struct ckt_server *server = peer->server;
 	struct ckt_share share = share_of(peer);
 	ckt_control_device devices[CKT_DEVICES_MAX];
+	uint64_t left;
 	ckt_control_devices_res res = {
 		.cuda_version = server->driver.cuda_version, .devices = {0, devices}};
 	for (u_int i = 0; i < share.gpu_count; i++) {
@@ -274,7 +279,7 @@ void ckt_control_devices(struct ckt_peer *peer, void *args, int *passed_fd)
 			.pci_bus_id = gpu->pci_bus_id,
 			.major = (u_int)gpu->major,
 			.minor = (u_int)gpu->minor,
-			.memory_bytes = limited(&share, gpu->memory_bytes)};
+			.memory_bytes = limited(peer, share.gpus[i], gpu->memory_bytes, &left)};
 		memcpy(device->uuid, gpu->uuid, sizeof device->uuid);
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_devices_res, &res);
@@ -349,6 +354,7 @@ struct use {
 	unsigned gpu;
 	unsigned asked; /* answers still to come, and one for the asking itself */
 	uint64_t total_bytes, free_bytes, own_bytes;
+	uint64_t left_bytes; /* of limits of owners */
 	struct ckt_reader_answer from_nvml;
 	bool genuine; /* from_nvml is valid */
 	unsigned count;
@@ -390,6 +396,8 @@ static void use_answered(struct use *use)
 	uint64_t total = use->total_bytes, left = total;
 	if (!use->genuine || share_of(peer).device_memory_bytes)
 		left = use->own_bytes < total ? total - use->own_bytes : 0;
+	if (use->left_bytes < left)
+		left = use->left_bytes;
 	res.total_bytes = total;
 	res.free_bytes = use->genuine && use->free_bytes < left ? use->free_bytes : left;
 	if (ckt_peer_release(peer))
@@ -438,8 +446,8 @@ static void use_of_sessions(
 	use->peer = peer;
 	use->gpu = gpu;
 	use->asked = 1;
-	const struct ckt_share share = share_of(peer);
-	use->total_bytes = limited(&share, peer->server->driver.gpus[gpu].memory_bytes);
+	use->total_bytes =
+		limited(peer, gpu, peer->server->driver.gpus[gpu].memory_bytes, &use->left_bytes);
 	use->genuine = answer && !answer->result;
 	if (use->genuine) {
 		use->from_nvml = *answer;

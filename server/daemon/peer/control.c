@@ -91,9 +91,8 @@ static void call_info(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_gpu gpus[CKT_DEVICES_MAX];
 	ckt_control_address listening[CKT_CONTROL_LISTEN_MAX];
 	unsigned gpu_count = 0, listening_count = 0;
-	struct ckt_identity identity = ckt_identity_of_peer(peer);
 	struct ckt_share share;
-	ckt_ask_share(server, &identity, &share);
+	ckt_ask_share_of_peer(peer, &share);
 	for (unsigned i = 0; i < share.gpu_count; i++) {
 		struct ckt_driver_gpu *gpu = &server->driver.gpus[share.gpus[i]];
 		if (share.gpus[i] < server->driver.gpu_count)

@@ -18,9 +18,11 @@
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/peer/entry.h"
+#include "server/daemon/peer/client_container.h"
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
+#include "server/daemon/session/owner_file.h"
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/session_marks.h"
@@ -410,6 +412,11 @@ static void session_ready(
 		ckt_net_must_read(fd, 0);
 	struct ckt_auth_peer who = peer->who;
 	who.uid = ckt_peer_owner(peer);
+	/* Of a session that was restored; otherwise the one that it began in. */
+	if (!*session->container && *peer->container) {
+		strcpy(session->container, peer->container);
+		ckt_owner_file_write(session);
+	}
 	int result = ckt_session_host_memory(session, memory_fd);
 	if (result && fd >= 0)
 		close(fd);
@@ -444,6 +451,7 @@ static void start_session(struct ckt_peer *peer)
 	struct ckt_session_spec spec = {.uid = ckt_peer_owner(peer),
 		.identity = ckt_identity_of_peer(peer),
 		.hello = &peer->hello,
+		.container = peer->container,
 		.image_fd = -1,
 		.gpu = -1};
 	int error = ckt_session_create(peer->server, &spec, &session, message, sizeof message);
@@ -491,8 +499,9 @@ static void hello_new(struct ckt_peer *peer)
 		wait_for_slot(peer, decision.reason);
 	else
 		refuse(peer,
-			decision.answer == CKT_POLICY_STOPPING ? CKT_HELLO_SHUTTING_DOWN
-							       : CKT_HELLO_FULL,
+			decision.answer == CKT_POLICY_STOPPING            ? CKT_HELLO_SHUTTING_DOWN
+				: decision.answer == CKT_POLICY_NO_DEVICE ? CKT_HELLO_NO_DEVICE
+									  : CKT_HELLO_FULL,
 			"%s", decision.reason);
 }
 
@@ -680,6 +689,7 @@ void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth
 	}
 	peer->server = server;
 	peer->who = *who;
+	ckt_client_container(fd, who, peer->container, sizeof peer->container);
 	peer->since_ms = ckt_net_now_ms();
 	peer->source = source;
 	peer->memory_fd = -1;

@@ -35,7 +35,8 @@ struct ckt_peer {
 	bool gone;      /* freed when holds reaches 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
 	struct ckt_auth_peer who;
-	struct ckt_identity source; /* its identity before its hello */
+	struct ckt_identity source;             /* its identity before its hello */
+	char container[CKT_LIMIT_NAME_MAX + 1]; /* see client_container.h; empty: not known */
 	int64_t since_ms;
 	char denial[CKT_MESSAGE_MAX]; /* to be sent later */
 	bool wants_slot;              /* waits for a session to end, --max-sessions */

@@ -2,6 +2,9 @@
 /* The facts of every question; see ask.h. */
 #include "server/daemon/policy/ask.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "server/daemon/image/stage.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/server.h"
@@ -114,6 +117,54 @@ void ckt_ask_stage(const struct ckt_peer *peer, struct ckt_decision *ret_decisio
 	facts.policy->stage(&facts.server, &stage, ret_decision);
 }
 
+/* Whom limits may fit of what the peer would make, or of the program that it is. */
+struct peer_subject {
+	struct ckt_limit_subject subject;
+	char job[CKT_JOB_NAME_MAX + 1];
+};
+
+static bool is_of(const struct ckt_session *session, const struct ckt_peer *peer)
+{
+	return session->uid == ckt_peer_owner(peer) &&
+		session->status.client_pid == peer->hello.pid && peer->hello.host &&
+		strcmp(session->status.client, peer->hello.host) == 0;
+}
+
+static void subject_of(const struct ckt_peer *peer, struct peer_subject *ret)
+{
+	ckt_daemon_job_of_hello(&peer->hello, ret->job);
+	/* A program that asks about GPUs, as nvidia-smi or by NVML: what its session sees. */
+	const struct ckt_session *session = peer->server->sessions;
+	while (session && !is_of(session, peer))
+		session = session->next;
+	if (session && peer->phase == CKT_PEER_CONTROL) {
+		ret->subject = ckt_lease_subject(session);
+		return;
+	}
+	ret->subject = (struct ckt_limit_subject){.session = "",
+		.container = peer->container,
+		.job = ret->job,
+		.owner = ckt_peer_owner(peer)};
+}
+
+/* The smallest limit of its owner that has no room for one more. */
+static void find_full(const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject,
+	struct ckt_session_facts *facts)
+{
+	const struct ckt_limit_rule *rule = ckt_ledger_full(ledger, subject);
+	uint64_t gpus = 0;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		gpus |= (uint64_t)(ckt_ledger_has_room(ledger, gpu)) << gpu;
+	facts->denied_gpus = ~ckt_ledger_gpus(ledger, subject);
+	if (rule)
+		snprintf(facts->full, sizeof facts->full,
+			"%s=%.80s already has the %u sessions of its limit: end one first",
+			ckt_limit_key_name(rule->key), rule->name, rule->sessions);
+	else if (facts->gpu >= 0 ? !(gpus >> facts->gpu & 1) : !(gpus & ~facts->denied_gpus))
+		snprintf(facts->full, sizeof facts->full,
+			"no GPU has room for one more context (--gpu-memory): end a session first");
+}
+
 void ckt_ask_session(
 	const struct ckt_peer *peer, bool restore, int gpu, struct ckt_decision *ret_decision)
 {
@@ -121,21 +172,42 @@ void ckt_ask_session(
 	struct ckt_session_facts facts = {
 		.identity = ckt_identity_of_peer(peer), .gpu = gpu, .restore = restore};
 	const struct ckt_token_entry *token = token_of(peer->server, &facts.identity);
+	struct peer_subject own;
 	facts.max = token ? token->max_sessions : 0;
+	subject_of(peer, &own);
+	find_full(&peer->server->ledger, &own.subject, &facts);
 	for (const struct ckt_session *session = peer->server->sessions; session;
 		session = session->next)
 		facts.of_identity += ckt_identity_same(&session->identity, &facts.identity);
 	peer->server->policy->session(&server, &facts, ret_decision);
 }
 
-void ckt_ask_share(
-	struct ckt_server *server, const struct ckt_identity *identity, struct ckt_share *ret_share)
+void ckt_ask_share_of_peer(const struct ckt_peer *peer, struct ckt_share *ret_share)
+{
+	const struct ckt_identity identity = ckt_identity_of_peer(peer);
+	struct peer_subject own;
+	subject_of(peer, &own);
+	ckt_ask_share(peer->server, &identity, &own.subject, ret_share);
+}
+
+void ckt_ask_memory_of_peer(
+	const struct ckt_peer *peer, unsigned gpu, uint64_t *ret_total, uint64_t *ret_left)
+{
+	struct peer_subject own;
+	subject_of(peer, &own);
+	*ret_total = ckt_ledger_total(&peer->server->ledger, &own.subject, gpu);
+	*ret_left = ckt_ledger_left(&peer->server->ledger, &own.subject, gpu, true);
+}
+
+void ckt_ask_share(struct ckt_server *server, const struct ckt_identity *identity,
+	const struct ckt_limit_subject *subject, struct ckt_share *ret_share)
 {
 	const struct ckt_policy_server server_facts = ckt_policy_server_of(server);
 	const struct ckt_token_entry *token = token_of(server, identity);
 	const struct ckt_share_facts facts = {.identity = *identity,
 		.token_device_memory = token ? token->session_memory : 0,
-		.token_host_memory = token ? token->session_host_memory : 0};
+		.token_host_memory = token ? token->session_host_memory : 0,
+		.denied_gpus = subject ? ~ckt_ledger_gpus(&server->ledger, subject) : 0};
 	server->policy->share(&server_facts, &facts, ret_share);
 }
 

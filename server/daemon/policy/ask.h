@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/policy.h"
 
 struct ckt_peer;
@@ -26,8 +27,14 @@ void ckt_ask_stage(const struct ckt_peer *peer, struct ckt_decision *ret_decisio
 /* gpu: that a restore wants; -1: any. */
 void ckt_ask_session(
 	const struct ckt_peer *peer, bool restore, int gpu, struct ckt_decision *ret_decision);
+/* subject: whom limits may fit; NULL: nobody. */
 void ckt_ask_share(struct ckt_server *server, const struct ckt_identity *identity,
-	struct ckt_share *ret_share);
+	const struct ckt_limit_subject *subject, struct ckt_share *ret_share);
+/* Of a session that the peer would make. */
+void ckt_ask_share_of_peer(const struct ckt_peer *peer, struct ckt_share *ret_share);
+/* What its limits have for it in all, and what is left; CKT_LEDGER_NO_LIMIT. */
+void ckt_ask_memory_of_peer(
+	const struct ckt_peer *peer, unsigned gpu, uint64_t *ret_total, uint64_t *ret_left);
 /*
  * peer: who asks for the save; NULL: the server.  beside: also while another checkpoint or
  * migration holds the session.

@@ -48,7 +48,7 @@ unsigned ckt_ledger_sessions(const struct ckt_ledger *ledger, const struct ckt_l
 	return count;
 }
 
-static uint64_t budget_used(const struct ckt_ledger *ledger, unsigned gpu)
+uint64_t ckt_ledger_budget_used(const struct ckt_ledger *ledger, unsigned gpu)
 {
 	uint64_t used = 0;
 	for (const struct ckt_ledger_holder *h = ledger->first; h; h = h->next)
@@ -123,7 +123,8 @@ uint64_t ckt_ledger_left(const struct ckt_ledger *ledger, const struct ckt_limit
 	uint64_t left = CKT_LEDGER_NO_LIMIT;
 	if (ledger->budgets[gpu])
 		left = rest(ledger->budgets[gpu],
-			budget_used(ledger, gpu) + (has_context ? 0 : ledger->context_bytes));
+			ckt_ledger_budget_used(ledger, gpu) +
+				(has_context ? 0 : ledger->context_bytes));
 	for (size_t i = 0; i < ledger->limits.count; i++) {
 		const struct ckt_limit_rule *rule = &ledger->limits.rules[i];
 		if (!limits_memory(rule, subject))
@@ -157,6 +158,12 @@ uint64_t ckt_ledger_gpus(const struct ckt_ledger *ledger, const struct ckt_limit
 			gpus &= rule->gpus;
 	}
 	return gpus;
+}
+
+bool ckt_ledger_has_room(const struct ckt_ledger *ledger, unsigned gpu)
+{
+	uint64_t budget = ledger->budgets[gpu], used = ckt_ledger_budget_used(ledger, gpu);
+	return !budget || (used <= budget && ledger->context_bytes <= budget - used);
 }
 
 /* ---- Leases */

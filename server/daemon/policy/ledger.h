@@ -87,6 +87,10 @@ const struct ckt_limit_rule *ckt_ledger_full(
 	const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject);
 /* The GPUs that all rules leave it, as bits. */
 uint64_t ckt_ledger_gpus(const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject);
+/* What all sessions hold of the GPU, their contexts included. */
+uint64_t ckt_ledger_budget_used(const struct ckt_ledger *ledger, unsigned gpu);
+/* Whether the GPU's budget has room for one more context. */
+bool ckt_ledger_has_room(const struct ckt_ledger *ledger, unsigned gpu);
 /*
  * "SIZE" or "INDEX=SIZE,...", of --gpu-memory: the budgets, 0 for a GPU that is not named.  -EINVAL.
  */

@@ -236,24 +236,27 @@ static void limit_share(const struct ckt_policy_server *server, const struct ckt
 {
 	bool all = server->gpu_count == 0;
 	unsigned count = all ? server->driver_gpu_count : server->gpu_count;
-	*ret_share =
-		(struct ckt_share){.gpu_count = count < CKT_DEVICES_MAX ? count : CKT_DEVICES_MAX,
-			.device_memory_bytes = smaller_limit(
-				server->options->session_memory, facts->token_device_memory),
-			.host_memory_bytes = smaller_limit(
-				server->options->session_host_memory, facts->token_host_memory)};
-	for (unsigned i = 0; i < ret_share->gpu_count; i++)
-		ret_share->gpus[i] = all ? i : server->gpus[i];
+	*ret_share = (struct ckt_share){
+		.device_memory_bytes =
+			smaller_limit(server->options->session_memory, facts->token_device_memory),
+		.host_memory_bytes = smaller_limit(
+			server->options->session_host_memory, facts->token_host_memory)};
+	for (unsigned i = 0; i < count && i < CKT_DEVICES_MAX; i++) {
+		unsigned gpu = all ? i : server->gpus[i];
+		if (!(facts->denied_gpus >> gpu & 1))
+			ret_share->gpus[ret_share->gpu_count++] = gpu;
+	}
 }
 
-static bool has_gpu(const struct ckt_policy_server *server, int gpu)
+/* gpu -1: any at all. */
+static bool has_gpu(const struct ckt_policy_server *server, uint64_t denied_gpus, int gpu)
 {
 	struct ckt_share share;
-	limit_share(server, &(struct ckt_share_facts){0}, &share);
+	limit_share(server, &(struct ckt_share_facts){.denied_gpus = denied_gpus}, &share);
 	for (unsigned i = 0; i < share.gpu_count; i++)
 		if ((int)share.gpus[i] == gpu)
 			return true;
-	return gpu < 0;
+	return gpu < 0 && (share.gpu_count || !denied_gpus);
 }
 
 static unsigned sessions_max_each(const struct ckt_policy_server *server)
@@ -278,9 +281,15 @@ static void limit_session(const struct ckt_policy_server *server,
 					 "(--max-sessions): try again later, or use another "
 					 "server",
 			server->host, all);
-	else if (!has_gpu(server, facts->gpu))
+	else if (!has_gpu(server, facts->denied_gpus, -1))
+		no(ret_decision, CKT_POLICY_NO_DEVICE,
+			"the limits leave this user, job or container no GPU of %s: see cricketctl limit show",
+			server->host);
+	else if (!has_gpu(server, facts->denied_gpus, facts->gpu))
 		no(ret_decision, CKT_POLICY_NO_DEVICE,
 			"this server has no GPU %d: see cricketctl info", facts->gpu);
+	else if (*facts->full)
+		full(server, ret_decision, "%s", facts->full);
 	else if (!is_below(&facts->identity, facts->of_identity, each))
 		full(server, ret_decision,
 			"this user or address already has %u sessions "

@@ -109,14 +109,18 @@ struct ckt_session_facts {
 	struct ckt_identity identity;
 	unsigned of_identity; /* sessions */
 	int gpu;              /* that a restore asks for; -1: any */
+	uint64_t denied_gpus; /* bit N: a limit of its owner leaves it no GPU N */
 	bool restore;
 	unsigned max; /* sessions that its token may have; 0: as everybody */
+	/* a limit of its owner that has no room for one more; empty: there is room */
+	char full[CKT_MESSAGE_MAX / 2];
 };
 
 struct ckt_share_facts {
 	struct ckt_identity identity;
 	/* of its token, in bytes; 0: as everybody */
 	uint64_t token_device_memory, token_host_memory;
+	uint64_t denied_gpus; /* as of a session */
 };
 
 struct ckt_share {

@@ -19,7 +19,8 @@
 /* Of a file that is not whole yet. */
 #define FRESH ".owner-new"
 
-enum { TEXT_BYTES = 16 };
+/* The owner's number, and the container if it is known, a line each. */
+enum { TEXT_BYTES = 16 + CKT_LIMIT_NAME_MAX + 1 };
 
 static void name_file(const struct ckt_server *server, const char *id, const char *suffix,
 	char ret_path[CKT_PATH_MAX])
@@ -43,7 +44,8 @@ void ckt_owner_file_write(const struct ckt_session *session)
 	char path[CKT_PATH_MAX], fresh[CKT_PATH_MAX], text[TEXT_BYTES];
 	name_file(session->server, session->id, SUFFIX, path);
 	name_file(session->server, session->id, FRESH, fresh);
-	snprintf(text, sizeof text, "%" PRIu32 "\n", session->uid);
+	snprintf(text, sizeof text, "%" PRIu32 "\n%s%s", session->uid, session->container,
+		*session->container ? "\n" : "");
 	int result = write_text(fresh, text);
 	if (!result && rename(fresh, path))
 		result = -errno;
@@ -54,7 +56,7 @@ void ckt_owner_file_write(const struct ckt_session *session)
 		path, strerror(-result));
 }
 
-bool ckt_owner_file_read(const struct ckt_session *session, uint32_t *ret_owner)
+bool ckt_owner_file_read(struct ckt_session *session, uint32_t *ret_owner)
 {
 	char path[CKT_PATH_MAX], text[TEXT_BYTES] = "", *end;
 	name_file(session->server, session->id, SUFFIX, path);
@@ -66,6 +68,10 @@ bool ckt_owner_file_read(const struct ckt_session *session, uint32_t *ret_owner)
 	if (n <= 0 || end == text || *end != '\n' || owner > UINT32_MAX)
 		return false;
 	*ret_owner = (uint32_t)owner;
+	end++;
+	end[strcspn(end, "\n")] = 0;
+	if (strlen(end) < sizeof session->container)
+		strcpy(session->container, end);
 	return true;
 }
 

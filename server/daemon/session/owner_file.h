@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose a session is, for the next server: a file beside the worker's socket, SOCKET.d/SESSION.owner,
- * with the owner's number (rpc/identity.h).  A worker tells its owner too, but a worker that somebody
+ * with the owner's number (rpc/identity.h) and the client's container (limit_rule.h).  A worker tells its owner too, but a worker that somebody
  * took over may name another.
  *
  * Threading: the loop's thread.
@@ -16,8 +16,11 @@ struct ckt_session;
 
 /* Writes session->uid; logs where it cannot. */
 void ckt_owner_file_write(const struct ckt_session *session);
-/* False if there is none, as of a worker that an older server started. */
-bool ckt_owner_file_read(const struct ckt_session *session, uint32_t *ret_owner);
+/*
+ * False if there is none, as of a worker that an older server started.  Also fills in the session's
+ * container.
+ */
+bool ckt_owner_file_read(struct ckt_session *session, uint32_t *ret_owner);
 void ckt_owner_file_remove(struct ckt_server *server, const char *id);
 /* Removes those of sessions that are gone. */
 void ckt_owner_files_sweep(struct ckt_server *server);

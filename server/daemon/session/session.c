@@ -517,6 +517,12 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	return 0;
 }
 
+static void ask_share(const struct ckt_session *session, struct ckt_share *ret_share)
+{
+	const struct ckt_limit_subject subject = ckt_lease_subject(session);
+	ckt_ask_share(session->server, &session->identity, &subject, ret_share);
+}
+
 /* Joins the pieces of the client's CUDA_VISIBLE_DEVICES; false if it sent none. */
 static bool visible_text(const ckt_hello_args *hello, char ret_text[CKT_VISIBLE_TEXT_MAX + 1])
 {
@@ -551,7 +557,7 @@ static int narrow(struct ckt_session *session, const ckt_hello_args *hello)
 	uint8_t uuids[CKT_DEVICES_MAX][CKT_VISIBLE_UUID];
 	if (!visible_text(hello, text))
 		return 0;
-	ckt_ask_share(server, &session->identity, &share);
+	ask_share(session, &share);
 	for (u_int i = 0; i < share.gpu_count; i++)
 		memcpy(uuids[i], server->driver.gpus[share.gpus[i]].uuid, CKT_VISIBLE_UUID);
 	session->narrowed = true;
@@ -590,7 +596,7 @@ static u_int list_gpus(const struct ckt_session *session, struct ckt_share *shar
 unsigned ckt_session_gpus(const struct ckt_session *session, unsigned ret_gpus[CKT_DEVICES_MAX])
 {
 	struct ckt_share share;
-	ckt_ask_share(session->server, &session->identity, &share);
+	ask_share(session, &share);
 	u_int count = list_gpus(session, &share);
 	if (!count)
 		count = share.gpu_count;
@@ -605,7 +611,7 @@ static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 	struct ckt_share share;
 	int pass_fd = -1;
 	session_path(session, path);
-	ckt_ask_share(server, &session->identity, &share);
+	ask_share(session, &share);
 	if (image_fd >= 0) {
 		pass_fd = fcntl(image_fd, F_DUPFD_CLOEXEC, 3);
 		if (pass_fd < 0)
@@ -728,7 +734,11 @@ static void take_spec(struct ckt_session *session, const struct ckt_session_spec
 	session->restore = spec->image_fd >= 0 || spec->kept;
 	session->child = true;
 	session->gpu = spec->gpu;
-	ckt_ask_share(session->server, &session->identity, &share);
+	if (spec->hello)
+		ckt_daemon_job_of_hello(spec->hello, session->job);
+	snprintf(session->container, sizeof session->container, "%s",
+		spec->container ? spec->container : "");
+	ask_share(session, &share);
 	session->status.gpu = spec->gpu >= 0 ? spec->gpu : share.gpu_count ? (int)share.gpus[0] : 0;
 }
 
@@ -746,7 +756,6 @@ static int take_hello(struct ckt_session *session, const ckt_hello_args *hello, 
 	}
 	if (session->visible_count)
 		session->status.gpu = (int)session->visible[0];
-	ckt_daemon_job_of_hello(hello, session->job);
 	replace(&session->status.program_name, hello->program_name);
 	replace(&session->status.client, hello->host);
 	session->status.client_pid = hello->pid;
@@ -803,7 +812,7 @@ static int spawn_with(struct ckt_session *session, const struct ckt_worker_user 
 static struct ckt_cgroup_limits cgroup_limits(const struct ckt_session *session)
 {
 	struct ckt_share share;
-	ckt_ask_share(session->server, &session->identity, &share);
+	ask_share(session, &share);
 	return ckt_worker_cgroup_limits(
 		session->server, share.host_memory_bytes, share.device_memory_bytes);
 }
@@ -932,7 +941,7 @@ static int send_warm(struct ckt_session *session)
 	char path[CKT_PATH_MAX];
 	struct ckt_share share;
 	session_path(session, path);
-	ckt_ask_share(server, &session->identity, &share);
+	ask_share(session, &share);
 	struct ckt_worker_start_args args = {
 		.session = "",
 		.socket = path,

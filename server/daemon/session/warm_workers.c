@@ -435,7 +435,7 @@ void ckt_warm_init(struct ckt_server *server)
 	struct ckt_share share;
 	if (!warm)
 		return;
-	ckt_ask_share(server, &nobody, &share);
+	ckt_ask_share(server, &nobody, NULL, &share);
 	warm->server = server;
 	warm->wanted = wanted;
 	warm->owners_differ = do_owners_differ(server);

@@ -88,10 +88,65 @@ static void test_share(void)
 	struct ckt_share share;
 	server.options.session_memory = 5;
 	server.options.session_host_memory = 6;
-	ckt_ask_share(&server, &anybody, &share);
+	ckt_ask_share(&server, &anybody, NULL, &share);
 	YES(share.gpu_count == 1 && share.gpus[0] == 0);
 	YES(share.device_memory_bytes == 5 && share.host_memory_bytes == 6);
 	server.options.session_memory = server.options.session_host_memory = 0;
+}
+
+/* By the limits of owners. */
+static void test_owners(void)
+{
+	struct ckt_limit_rule rule;
+	char message[128];
+	struct ckt_share share;
+	struct ckt_peer peer = {.server = &server, .who = {.kind = CKT_PEER_UNIX, .uid = 1001}};
+	uint64_t total, left;
+	unsigned gpus = server.driver.gpu_count;
+	server.driver.gpu_count = 3;
+	MUST(ckt_limit_rule_parse(
+		     "user=1001 sessions=1 gpus=1-2 memory=8M", &rule, message, sizeof message),
+		0);
+	MUST(ckt_limit_table_put(&server.ledger.limits, &rule), 0);
+	ckt_ask_share_of_peer(&peer, &share);
+	YES(share.gpu_count == 2 && share.gpus[0] == 1 && share.gpus[1] == 2);
+	ckt_ask_memory_of_peer(&peer, 1, &total, &left);
+	YES(total == 8 << 20 && left == 8 << 20);
+	ckt_ask_session(&peer, true, 0, &decision);
+	IS(decision.answer, CKT_POLICY_NO_DEVICE);
+	ckt_ask_session(&peer, true, 1, &decision);
+	IS(decision.answer, CKT_POLICY_YES);
+	/* One is enough; another user has another sum. */
+	struct ckt_session *session = session_new("0000000000a1");
+	session->uid = 1001;
+	MUST(ckt_lease_open(session), 0);
+	ckt_ask_session(&peer, false, -1, &decision);
+	IS(decision.answer, CKT_POLICY_FULL);
+	HAS(decision.reason, "user=1001 already has the 1 sessions of its limit");
+	peer.who.uid = 1002;
+	ckt_ask_session(&peer, false, -1, &decision);
+	IS(decision.answer, CKT_POLICY_YES);
+	/* A context more needs room on the GPU. */
+	server.ledger.context_bytes = CKT_LEDGER_CONTEXT_BYTES;
+	server.ledger.budgets[0] = server.ledger.budgets[1] = server.ledger.budgets[2] =
+		CKT_LEDGER_CONTEXT_BYTES;
+	ckt_ask_session(&peer, true, 0, &decision);
+	IS(decision.answer, CKT_POLICY_FULL);
+	HAS(decision.reason, "--gpu-memory");
+	ckt_ask_session(&peer, true, 2, &decision);
+	IS(decision.answer, CKT_POLICY_YES);
+	server.ledger.context_bytes = 0;
+	memset(server.ledger.budgets, 0, sizeof server.ledger.budgets);
+	/* A limit that leaves no GPU at all. */
+	peer.who.uid = 1001;
+	server.ledger.limits.rules[0].gpus = 1 << 7;
+	ckt_ask_session(&peer, false, -1, &decision);
+	IS(decision.answer, CKT_POLICY_NO_DEVICE);
+	HAS(decision.reason, "cricketctl limit show");
+	ckt_lease_close(session);
+	session_drop(session);
+	ckt_limit_table_free(&server.ledger.limits);
+	server.driver.gpu_count = gpus;
 }
 
 static void test_busy(void)
@@ -126,4 +181,4 @@ static void test_busy(void)
 }
 
 UNIT_SUITE(ask, {"calls", test_calls}, {"sessions", test_sessions}, {"share", test_share},
-	{"busy", test_busy})
+	{"owners", test_owners}, {"busy", test_busy})
