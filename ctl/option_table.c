@@ -123,6 +123,15 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		.values = {CKT_VALUE_SESSION}},
 	{"events", 0, 0, false, "follow", "events [--follow]", "what happens to sessions",
 		ckt_ctl_events},
+	{"limit", 1, 7, false, "",
+		"limit set session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME [memory=SIZE] [share=PERCENT]\n"
+		"             [priority=N] [sessions=N] [gpus=LIST]\n"
+		"       limit show\n"
+		"       limit clear session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME",
+		"what sessions of one owner may have together", ckt_ctl_limit,
+		"What is set lasts over a restart of the server, beside what its files say.  share and priority are shown, not yet enforced.\n",
+		.values = {CKT_VALUE_TEXT, CKT_VALUE_TEXT, CKT_VALUE_TEXT},
+		.first_words = "set show clear"},
 	{"token", 1, 2, false,
 		"tokens role project expires max-sessions session-memory session-host-memory",
 		"token add NAME [--role ROLE] [--project NAME,...] [--expires DAY] [--max-sessions N]\n"

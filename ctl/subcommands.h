@@ -18,4 +18,5 @@ int ckt_ctl_resume(const struct ckt_ctl_args *args);
 int ckt_ctl_events(const struct ckt_ctl_args *args);
 int ckt_ctl_migrate(const struct ckt_ctl_args *args);
 int ckt_ctl_image(const struct ckt_ctl_args *args);
+int ckt_ctl_limit(const struct ckt_ctl_args *args);
 int ckt_ctl_token(const struct ckt_ctl_args *args);

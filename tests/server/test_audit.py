@@ -62,6 +62,9 @@ CALLS = {
     "trace": (("SESSION", u32(0) + u32(0) + u64(0)), "SESSION", None, "ok"),
     # Reading a trace has a line only where it is refused.
     "trace_read": (text("0123456789ab") + u32(1) + u32(0) + u64(0), "0123456789ab", None, "refused"),
+    "limit_set": (text("job=a memory=8G"), None, "job=a memory=8G", "ok"),
+    "limit_show": (b"", None, None, "ok"),
+    "limit_clear": (text("job=a"), None, "job=a", "ok"),
     # Pieces of files, on the connection that stage_data took: see test_pieces.
     "read": None,
     "write": None,

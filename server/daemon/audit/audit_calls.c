@@ -83,6 +83,10 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_TRACE] = {"trace", ANSWER_RESULT, AT(ckt_control_trace_args, session)},
 	[CKT_CONTROL_TRACE_READ] = {"trace_read", ANSWER_RESULT,
 		AT(ckt_control_trace_args, session)},
+	[CKT_CONTROL_LIMIT_SET] = {"limit_set", ANSWER_RESULT, 0, AT(ckt_control_limit_args, rule)},
+	[CKT_CONTROL_LIMIT_SHOW] = {"limit_show"},
+	[CKT_CONTROL_LIMIT_CLEAR] = {"limit_clear", ANSWER_RESULT, 0,
+		AT(ckt_control_limit_args, rule)},
 	[CKT_CONTROL_NCCL_IDS] = {"nccl_ids", ANSWER_RESULT, AT(ckt_control_nccl_ids_args, copy)},
 };
 

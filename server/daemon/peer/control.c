@@ -544,6 +544,7 @@ union control_args {
 	ckt_control_nccl_make_args nccl_make;
 	ckt_control_nccl_ids_args nccl_ids;
 	ckt_control_trace_args trace;
+	ckt_control_limit_args limit;
 };
 
 /*
@@ -562,6 +563,10 @@ static const struct call calls[] = {
 	[CKT_CONTROL_STATS] = {(xdrproc_t)xdr_ckt_control_session_args, call_stats},
 	[CKT_CONTROL_TRACE] = {(xdrproc_t)xdr_ckt_control_trace_args, ckt_control_trace},
 	[CKT_CONTROL_TRACE_READ] = {(xdrproc_t)xdr_ckt_control_trace_args, ckt_control_trace_read},
+	[CKT_CONTROL_LIMIT_SET] = {(xdrproc_t)xdr_ckt_control_limit_args, ckt_control_limit_set},
+	[CKT_CONTROL_LIMIT_SHOW] = {NULL, ckt_control_limit_show},
+	[CKT_CONTROL_LIMIT_CLEAR] = {(xdrproc_t)xdr_ckt_control_limit_args,
+		ckt_control_limit_clear},
 	[CKT_CONTROL_CHECKPOINT] = {(xdrproc_t)xdr_ckt_control_checkpoint_args, call_checkpoint},
 	[CKT_CONTROL_RESTORE] = {(xdrproc_t)xdr_ckt_control_restore_args, call_restore},
 	[CKT_CONTROL_STAGE_MAKE] = {NULL, ckt_control_stage_make},

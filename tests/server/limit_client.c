@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that takes memory as lines of its standard input say; test_limits.py reads one line of
+ * numbers for each.
+ *
+ *	alloc MIB, async MIB, vmm MIB, array MIB	the CUresult
+ *	free						of the latest alloc: the CUresult
+ *	info						cuMemGetInfo's free and total bytes, cuDeviceTotalMem's
+ *	nvml						NVML's free and total bytes of GPU 0
+ *	count						GPUs
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaded.h"
+
+/* name is CUDA's macro, so its versions are resolved. */
+#define TEXT_OF(name) #name
+#define CALL(name, ...) (((__typeof__(&name))function(TEXT_OF(name)))(__VA_ARGS__))
+
+#define MUST(call)                                          \
+	do {                                                \
+		int result_ = (int)(call);                  \
+		if (result_) {                              \
+			printf("%s: %d\n", #call, result_); \
+			exit(2);                            \
+		}                                           \
+	} while (0)
+
+#define MIB ((size_t)1 << 20)
+
+enum { BLOCKS = 4096 };
+
+static CUdeviceptr blocks[BLOCKS];
+static unsigned count;
+static CUdevice device;
+
+static int take(size_t mib)
+{
+	int result = (int)CALL(cuMemAlloc, &blocks[count], mib * MIB);
+	count += !result;
+	return result;
+}
+
+static int take_async(size_t mib)
+{
+	CUdeviceptr block;
+	return (int)CALL(cuMemAllocAsync, &block, mib * MIB, NULL);
+}
+
+static int take_physical(size_t mib)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemGenericAllocationHandle handle;
+	return (int)CALL(cuMemCreate, &handle, mib * MIB, &prop, 0);
+}
+
+static int take_array(size_t mib)
+{
+	CUDA_ARRAY_DESCRIPTOR desc = {.Width = 1 << 16,
+		.Height = mib << 4,
+		.Format = CU_AD_FORMAT_UNSIGNED_INT8,
+		.NumChannels = 1};
+	CUarray array;
+	return (int)CALL(cuArrayCreate, &array, &desc);
+}
+
+static void print_info(void)
+{
+	size_t left, total, all;
+	MUST(CALL(cuMemGetInfo, &left, &total));
+	MUST(CALL(cuDeviceTotalMem, &all, device));
+	printf("%zu %zu %zu\n", left, total, all);
+}
+
+/* As nvml.h has them. */
+struct nvml_memory {
+	unsigned long long total, free, used;
+};
+
+static void print_nvml(void)
+{
+	void *cuda = library, *gpu;
+	struct nvml_memory memory;
+	library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	if (!library)
+		exit(2);
+	MUST(((int (*)(void))function("nvmlInit_v2"))());
+	MUST(((int (*)(unsigned, void **))function("nvmlDeviceGetHandleByIndex_v2"))(0, &gpu));
+	MUST(((int (*)(void *, struct nvml_memory *))function("nvmlDeviceGetMemoryInfo"))(
+		gpu, &memory));
+	printf("%llu %llu\n", memory.free, memory.total);
+	library = cuda;
+}
+
+static void obey(const char *command, size_t mib)
+{
+	static const struct {
+		const char *name;
+		int (*take)(size_t mib);
+	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
+		{"array", take_array}};
+	int gpus;
+	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
+		if (strcmp(command, takes[i].name) == 0)
+			printf("%d\n", takes[i].take(mib));
+	if (strcmp(command, "free") == 0)
+		printf("%d\n", count ? (int)CALL(cuMemFree, blocks[--count]) : -1);
+	if (strcmp(command, "info") == 0)
+		print_info();
+	if (strcmp(command, "nvml") == 0)
+		print_nvml();
+	if (strcmp(command, "count") == 0) {
+		MUST(CALL(cuDeviceGetCount, &gpus));
+		printf("%d\n", gpus);
+	}
+	fflush(stdout);
+}
+
+int main(void)
+{
+	CUcontext context;
+	char line[64], command[32];
+	library = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!library)
+		return 2;
+	MUST(CALL(cuInit, 0));
+	MUST(CALL(cuDeviceGet, &device, 0));
+	MUST(CALL(cuDevicePrimaryCtxRetain, &context, device));
+	MUST(CALL(cuCtxSetCurrent, context));
+	printf("0\n");
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin)) {
+		size_t mib = 0;
+		if (sscanf(line, "%31s %zu", command, &mib) >= 1)
+			obey(command, mib);
+	}
+	return 0;
+}
