@@ -137,6 +137,14 @@ class Limits(Whole):
             self.assertEqual(taker.ask("info")[:2], [0, 300 * MIB])
             self.assertEqual(taker.ask("nvml"), [0, 300 * MIB])
         self.assertEqual(self.taker(server).ask("info")[1:], [8 << 30, 8 << 30])
+        # What is mapped and free is free for the same program, and for another.
+        third = self.taker(server, "train")
+        self.assertEqual(one.ask("free"), 0)
+        self.assertEqual(one.ask("alloc", 48), 0)
+        self.assertEqual(one.ask("free"), 0)
+        self.assertEqual(one.ask("info")[0], 100 * MIB)
+        self.assertEqual(third.ask("alloc", 100), 0)
+        self.assertEqual(one.ask("info")[0], 0)
 
     def test_convgpu(self):
         """ConVGPU's experiment, ten seconds being two milliseconds: each takes 128 MiB until it is refused."""

@@ -21,8 +21,8 @@
 static struct {
 	pthread_mutex_t lock;
 	int channel;
-	uint64_t left, leased;
-	unsigned asked, given;
+	_Atomic uint64_t left, leased;
+	_Atomic unsigned asked, given;
 	bool recall_before_answer; /* once */
 	bool exact;                /* nothing is leased ahead */
 	struct ckt_lease_message last;

@@ -69,7 +69,31 @@ static bool mapped(uint64_t address, uint64_t size)
 	return true;
 }
 
-static const struct ckt_memory_ops ops = {.map = fake_map, .unmap = fake_unmap};
+/* A lease that grows by what is asked for, up to its limit. */
+static struct {
+	uint64_t taken, leased, limit;
+	unsigned asked;
+} lease = {.limit = UINT64_MAX};
+
+static bool fake_take(void *opaque, unsigned device, uint64_t size, enum ckt_lease_how how)
+{
+	lease.asked += how == CKT_LEASE_ASKED;
+	if (how != CKT_LEASE_HAD && lease.taken + size > lease.leased &&
+		lease.taken + size <= lease.limit)
+		lease.leased = lease.taken + size;
+	if (lease.taken + size > lease.leased && how != CKT_LEASE_FORCED)
+		return false;
+	lease.taken += size;
+	return true;
+}
+
+static void fake_give(void *opaque, unsigned device, uint64_t size)
+{
+	lease.taken -= size;
+}
+
+static const struct ckt_memory_ops ops = {
+	.map = fake_map, .unmap = fake_unmap, .take = fake_take, .give = fake_give};
 
 static void make(struct ckt_memory *memory, uint64_t limit, uint64_t physical)
 {
@@ -391,6 +415,56 @@ static void test_library(void)
 	CU_ASSERT_EQUAL(driver.bad, 0);
 }
 
+/* What is mapped or charged is taken from the lease, and given back, whichever way it ends. */
+static void test_lease(void)
+{
+	enum { MIB = 1 << 20 };
+	struct ckt_memory memory;
+	uint64_t a, b;
+	make(&memory, 0, SIZE);
+	lease.taken = lease.leased = 0;
+	lease.limit = 20 * MIB;
+	lease.asked = 0;
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 8 * MIB, 1, &a), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 8 * MIB, 1, &b), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(lease.taken, 16 * MIB);
+	CU_ASSERT_EQUAL(ckt_memory_charge(&memory, 6 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(ckt_memory_charge(&memory, 4 * MIB), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 512, 1, &b), CUDA_ERROR_OUT_OF_MEMORY);
+	/* What is mapped and free stays taken, until it is in the way: nobody is asked for that. */
+	release(&memory, a);
+	CU_ASSERT_EQUAL(lease.taken, 20 * MIB);
+	CU_ASSERT_EQUAL(ckt_memory_cached(&memory), 8 * MIB);
+	lease.asked = 0;
+	CU_ASSERT_EQUAL(ckt_memory_charge(&memory, 2 * MIB), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(ckt_memory_cached(&memory), 0);
+	CU_ASSERT_EQUAL(lease.taken, 14 * MIB);
+	ckt_memory_uncharge(&memory, 2 * MIB);
+	CU_ASSERT_EQUAL(lease.taken, 12 * MIB);
+	ckt_memory_add(&memory, 100 * MIB);
+	CU_ASSERT_EQUAL(lease.taken, 112 * MIB);
+	ckt_memory_uncharge(&memory, 100 * MIB);
+	/* A driver without memory takes nothing of the lease. */
+	driver.physical = driver.mapped;
+	CU_ASSERT_EQUAL(ckt_memory_alloc(&memory, 4 * MIB, 1, &a), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(
+		ckt_memory_preload(&memory, BASE + 64 * MIB, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	CU_ASSERT_EQUAL(lease.taken, 12 * MIB);
+	driver.physical = SIZE;
+	CU_ASSERT_EQUAL(ckt_memory_preload(&memory, BASE + 64 * MIB, 2 * MIB), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(lease.taken, 14 * MIB);
+	/* Its lock is taken: not now. */
+	pthread_mutex_lock(&memory.lock);
+	CU_ASSERT_FALSE(ckt_memory_try_trim(&memory));
+	pthread_mutex_unlock(&memory.lock);
+	CU_ASSERT_TRUE(ckt_memory_try_trim(&memory));
+	CU_ASSERT_EQUAL(lease.taken, 12 * MIB);
+	ckt_memory_fini(&memory);
+	CU_ASSERT_EQUAL(lease.taken, 0);
+	lease.limit = UINT64_MAX;
+	CU_ASSERT_EQUAL(driver.bad, 0);
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -403,6 +477,7 @@ int main(void)
 	CU_add_test(suite, "hide", test_hide);
 	CU_add_test(suite, "accounts", test_accounts);
 	CU_add_test(suite, "library", test_library);
+	CU_add_test(suite, "lease", test_lease);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
