@@ -26,6 +26,7 @@ rpc/identity.c read,getsockopt the token file; who the accepted peer is, before 
 checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt the file broker's own sequenced-packet socket between server and worker: no records
 checkpoint/format/chunk.c write image files
 checkpoint/format/store.c write image files
+server/worker/memory/freed_memory.c recv the other end of the server's byte: no records
 server/worker/session/parting.c poll sleeping
 cudacommon/kernel_compiler.c poll,recvmsg,sendmsg a socketpair to the process that compiles for workers: no records
 server/daemon/session/compiler_process.c sendmsg one descriptor for that process
@@ -58,6 +59,8 @@ server/daemon/nvml/driver_probe.c poll,read,write a pipe to a child
 server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
 server/daemon/nvml/nvml_reader.c recv,send the other end of it
 server/daemon/session/group.c recvmsg,send,sendmsg group channels, socketpairs of sequenced packets with workers
+server/daemon/session/session.c poll a pidfd, until a worker that does not fit is dead
+server/daemon/session/warm_workers.c send one byte over the socketpair of a worker that asked for memory
 server/daemon/session/group_domain.c recvmsg,sendmsg a socketpair to our child: descriptors of namespaces
 server/daemon/session/lease.c recv,send lease channels, socketpairs of sequenced packets with workers
 server/daemon/session/owner_file.c read,write files of owners
