@@ -594,57 +594,56 @@ static int trace(struct ckt_request *request)
 
 /* ---- Connections */
 
+static int null(struct ckt_request *request)
+{
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
+static int nccl_make(struct ckt_request *request)
+{
+	return serve_ids(request, ckt_worker_nccl_ids_serve_make);
+}
+
+static int nccl_ids(struct ckt_request *request)
+{
+	return serve_ids(request, ckt_worker_nccl_ids_serve_pairs);
+}
+
+static int end(struct ckt_request *request)
+{
+	request->end = true;
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
 static int dispatch(struct ckt_request *request, uint32_t proc)
 {
-	switch (proc) {
-	case CKT_WORKER_NULL:
-		return ckt_worker_control_reply(request, NULL, NULL);
-	case CKT_WORKER_START:
-		return start(request);
-	case CKT_WORKER_WARM:
-		return warm(request);
-	case CKT_WORKER_PRELOAD:
-		return preload(request);
-	case CKT_WORKER_NCCL_MAKE:
-		return serve_ids(request, ckt_worker_nccl_ids_serve_make);
-	case CKT_WORKER_NCCL_IDS:
-		return serve_ids(request, ckt_worker_nccl_ids_serve_pairs);
-	case CKT_WORKER_CLIENT:
-		return client(request);
-	case CKT_WORKER_HOST_MEMORY:
-		return host_memory(request);
-	case CKT_WORKER_STATUS:
-		return status(request);
-	case CKT_WORKER_STATS:
-		return stats(request);
-	case CKT_WORKER_TRACE:
-		return trace(request);
-	case CKT_WORKER_GPUS:
-		return gpus(request);
-	case CKT_WORKER_HOLD:
-		return hold(request);
-	case CKT_WORKER_JOB:
-		return job(request);
-	case CKT_WORKER_OWNER:
-		return owner(request);
-	case CKT_WORKER_OWNER_NAME:
-		return owner_name(request);
-	case CKT_WORKER_ORIGIN:
-		return origin(request);
-	case CKT_WORKER_GROUP:
-		return join_group(request);
-	case CKT_WORKER_MODULE_CACHE:
-		return use_module_cache(request);
-	case CKT_WORKER_LEASE:
-		return lease_join(request);
-	case CKT_WORKER_LEASE_RECALL:
-		return lease_recall(request);
-	case CKT_WORKER_KILL:
-		request->end = true;
-		return ckt_worker_control_reply(request, NULL, NULL);
-	default:
-		return ckt_operation_serve(request, proc);
-	}
+	static int (*const serve[])(struct ckt_request * request) = {
+		[CKT_WORKER_NULL] = null,
+		[CKT_WORKER_NCCL_MAKE] = nccl_make,
+		[CKT_WORKER_NCCL_IDS] = nccl_ids,
+		[CKT_WORKER_KILL] = end,
+		[CKT_WORKER_START] = start,
+		[CKT_WORKER_WARM] = warm,
+		[CKT_WORKER_PRELOAD] = preload,
+		[CKT_WORKER_CLIENT] = client,
+		[CKT_WORKER_HOST_MEMORY] = host_memory,
+		[CKT_WORKER_STATUS] = status,
+		[CKT_WORKER_STATS] = stats,
+		[CKT_WORKER_TRACE] = trace,
+		[CKT_WORKER_GPUS] = gpus,
+		[CKT_WORKER_HOLD] = hold,
+		[CKT_WORKER_JOB] = job,
+		[CKT_WORKER_OWNER] = owner,
+		[CKT_WORKER_OWNER_NAME] = owner_name,
+		[CKT_WORKER_ORIGIN] = origin,
+		[CKT_WORKER_GROUP] = join_group,
+		[CKT_WORKER_MODULE_CACHE] = use_module_cache,
+		[CKT_WORKER_LEASE] = lease_join,
+		[CKT_WORKER_LEASE_RECALL] = lease_recall,
+	};
+	return proc < sizeof serve / sizeof *serve && serve[proc]
+		? serve[proc](request)
+		: ckt_operation_serve(request, proc);
 }
 
 /* Who made our socket. */
