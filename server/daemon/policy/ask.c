@@ -147,20 +147,32 @@ static void subject_of(const struct ckt_peer *peer, struct peer_subject *ret)
 		.owner = ckt_peer_owner(peer)};
 }
 
+/* Whether one of the GPUs that the session would have, or the one that it wants, has room for it. */
+static bool has_room(struct ckt_server *server, const struct ckt_limit_subject *subject,
+	const struct ckt_session_facts *facts)
+{
+	struct ckt_share share;
+	bool room = false;
+	if (facts->gpu >= 0)
+		return ckt_ledger_has_room(&server->ledger, (unsigned)facts->gpu);
+	ckt_ask_share(server, &facts->identity, subject, &share);
+	for (unsigned i = 0; i < share.gpu_count; i++)
+		room |= ckt_ledger_has_room(&server->ledger, share.gpus[i]);
+	return room || !share.gpu_count;
+}
+
 /* The smallest limit of its owner that has no room for one more. */
-static void find_full(const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject,
+static void find_full(struct ckt_server *server, const struct ckt_limit_subject *subject,
 	struct ckt_session_facts *facts)
 {
+	const struct ckt_ledger *ledger = &server->ledger;
 	const struct ckt_limit_rule *rule = ckt_ledger_full(ledger, subject);
-	uint64_t gpus = 0;
-	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
-		gpus |= (uint64_t)(ckt_ledger_has_room(ledger, gpu)) << gpu;
 	facts->denied_gpus = ~ckt_ledger_gpus(ledger, subject);
 	if (rule)
 		snprintf(facts->full, sizeof facts->full,
 			"%s=%.80s already has the %u sessions of its limit: end one first",
 			ckt_limit_key_name(rule->key), rule->name, rule->sessions);
-	else if (facts->gpu >= 0 ? !(gpus >> facts->gpu & 1) : !(gpus & ~facts->denied_gpus))
+	else if (!has_room(server, subject, facts))
 		snprintf(facts->full, sizeof facts->full,
 			"no GPU has room for one more context (--gpu-memory): end a session first");
 }
@@ -175,7 +187,7 @@ void ckt_ask_session(
 	struct peer_subject own;
 	facts.max = token ? token->max_sessions : 0;
 	subject_of(peer, &own);
-	find_full(&peer->server->ledger, &own.subject, &facts);
+	find_full(peer->server, &own.subject, &facts);
 	for (const struct ckt_session *session = peer->server->sessions; session;
 		session = session->next)
 		facts.of_identity += ckt_identity_same(&session->identity, &facts.identity);

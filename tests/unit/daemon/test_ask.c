@@ -135,6 +135,13 @@ static void test_owners(void)
 	HAS(decision.reason, "--gpu-memory");
 	ckt_ask_session(&peer, true, 2, &decision);
 	IS(decision.answer, CKT_POLICY_YES);
+	ckt_ask_session(&peer, false, -1, &decision);
+	IS(decision.answer, CKT_POLICY_YES);
+	/* GPUs that do not exist have no budget, and no room either. */
+	server.ledger.budgets[1] = server.ledger.budgets[2] = 1 << 20;
+	ckt_ask_session(&peer, false, -1, &decision);
+	IS(decision.answer, CKT_POLICY_FULL);
+	HAS(decision.reason, "no GPU has room for one more context");
 	server.ledger.context_bytes = 0;
 	memset(server.ledger.budgets, 0, sizeof server.ledger.budgets);
 	/* A limit that leaves no GPU at all. */
