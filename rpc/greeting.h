@@ -12,7 +12,14 @@
 #include "rpc/credential.h"
 #include "rpc/session.h"
 
-enum { CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_CREDENTIAL_MAX + 8 }; /* call, credential, verifier */
+enum {
+	CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_CREDENTIAL_MAX + 8, /* call, credential, verifier */
+	/*
+	 * The server answers the hello of a new session when the worker has started, or after this
+	 * time: a driver's first context after boot takes long, and so do many contexts at once.
+	 */
+	CKT_HELLO_START_MS = 120000,
+};
 
 /* xdr_free() it on success. */
 int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting);

@@ -212,8 +212,8 @@ uint64_t ckt_conn_told(const struct ckt_hello_ok *ok, const char *name);
 /* The copy of the session that answered; 0: unknown. */
 uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok);
 /*
- * Connects, reads the greeting and sends the hello. kind: NEW or RESUME. 0, or -errno with a
- * message; -EAGAIN: worth another attempt; -EREMCHG: the session is at ret_moved_to;
+ * Connects, reads the greeting and sends the hello. kind: NEW, RESUME or DATA. timeout_ms covers the
+ * answer, too, unless the session is new (answer_timeout_ms in settings.h). 0, or -errno with a message; -EAGAIN: worth another attempt; -EREMCHG: the session is at ret_moved_to;
  * -EPROTONOSUPPORT: CRICKET_TRANSPORT forbids it.  The caller closes *ret_transport.
  */
 int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_kind kind,

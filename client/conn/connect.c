@@ -332,6 +332,16 @@ static void without_rings(
 	conn->offered_copy = ckt_conn_copy_of(ok);
 }
 
+/*
+ * The answer to a new session's hello comes when its worker has started, which takes long if many
+ * start at once.  A session that is looked for may be elsewhere: that attempt ends soon.
+ */
+static int64_t answer_deadline_ms(enum ckt_hello_kind kind, int64_t deadline_ms)
+{
+	int64_t late_ms = ckt_net_now_ms() + ckt_settings.answer_timeout_ms;
+	return kind == CKT_HELLO_NEW && late_ms > deadline_ms ? late_ms : deadline_ms;
+}
+
 static int say_hello(struct ckt_conn *conn, int fd, enum ckt_hello_kind kind, int64_t deadline_ms,
 	struct ckt_hello_ok *ret_ok, int *ret_memory_fd, char *ret_moved_to, size_t moved_size,
 	char *ret_message, size_t message_size)
@@ -343,9 +353,14 @@ static int say_hello(struct ckt_conn *conn, int fd, enum ckt_hello_kind kind, in
 			conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
 		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	}
-	if (!result)
-		result = read_answer(conn, fd, deadline_ms, ret_ok, ret_memory_fd, ret_moved_to,
-			moved_size, ret_message, message_size);
+	if (!result) {
+		result = read_answer(conn, fd, answer_deadline_ms(kind, deadline_ms), ret_ok,
+			ret_memory_fd, ret_moved_to, moved_size, ret_message, message_size);
+		if (result == -ETIMEDOUT)
+			snprintf(ret_message, message_size,
+				"the server took the hello, but did not answer it; its log says "
+				"whether the worker starts");
+	}
 	/* What an earlier server kept. */
 	if (!result && kind != CKT_HELLO_DATA)
 		ckt_module_hints_forget(&conn->module_hints);

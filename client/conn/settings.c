@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rpc/greeting.h"
 #include "rpc/identity.h"
 #include "rpc/lane.h"
 #include "base/log.h"
@@ -45,6 +46,8 @@ static void load_log(void)
  * receives.
  */
 enum { LANES = 4, LANES_FEW = 2 };
+/* The server gives up first, and says why. */
+enum { ANSWER_TRAVELS_MS = 30000 };
 
 /*
  * The value of a variable as a number within bounds.  If it is not such a number, this logs the
@@ -192,6 +195,7 @@ void ckt_settings_load(void)
 	ckt_settings.lanes = (unsigned)load_number("CRICKET_LANES", 0, CKT_LANES_MAX,
 		ckt_settings.processors > CKT_FEW_PROCESSORS ? LANES : LANES_FEW);
 	ckt_settings.connect_timeout_ms = 10000;
+	ckt_settings.answer_timeout_ms = CKT_HELLO_START_MS + ANSWER_TRAVELS_MS;
 	ckt_settings.reconnect_timeout_ms =
 		load_number("CRICKET_RECONNECT_TIMEOUT", 0, 86400, 60) * 1000;
 	ckt_settings.park_timeout_ms =

@@ -37,10 +37,11 @@ struct ckt_settings {
 	char transport_error[128]; /* the error in CRICKET_TRANSPORT; empty: none */
 	/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */
 	int spin_us;
-	bool spin_given;     /* the user set CRICKET_SPIN */
-	unsigned processors; /* on which this program may run */
-	unsigned lanes;      /* CRICKET_LANES: connections beside the first, for large copies */
-	int connect_timeout_ms;
+	bool spin_given;        /* the user set CRICKET_SPIN */
+	unsigned processors;    /* on which this program may run */
+	unsigned lanes;         /* CRICKET_LANES: connections beside the first, for large copies */
+	int connect_timeout_ms; /* until the server has greeted and taken the hello */
+	int answer_timeout_ms;  /* from then until a new session has its worker */
 	int64_t reconnect_timeout_ms;   /* CRICKET_RECONNECT_TIMEOUT, in seconds */
 	int64_t park_timeout_ms;        /* CRICKET_PARK_TIMEOUT, in seconds; 0: no limit */
 	char job[CKT_JOB_NAME_MAX + 1]; /* CRICKET_JOB, or the launcher's name; empty: none */

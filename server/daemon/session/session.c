@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
+#include "rpc/greeting.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/peer/control.h"
@@ -40,8 +41,8 @@
 #include "server/daemon/session/worker_request.h"
 
 enum {
-	/* a driver's first context after boot takes long, and a restore reads the whole image */
-	START_TIMEOUT_MS = 120000,
+	/* the client of a new session waits longer; a restore reads the whole image */
+	START_TIMEOUT_MS = CKT_HELLO_START_MS,
 	KILL_TIMEOUT_MS = 5000, /* freeing a large context takes long */
 	/*
 	 * A worker without a client must be gone within ten seconds; the rest is for noticing and

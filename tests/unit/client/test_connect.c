@@ -35,7 +35,8 @@ static struct server {
 	uint32_t credential_size;
 	struct ckt_challenge challenge;
 	struct ckt_credential proofs;
-	bool proven; /* the key */
+	bool proven;             /* the key */
+	int64_t answers_from_ms; /* no answer before that; 0: at once */
 	char session[32];
 } server;
 
@@ -92,6 +93,8 @@ static void answer_hello(int fd)
 		xdr_free((xdrproc_t)xdr_ckt_hello_args, (char *)&hello);
 	}
 	free(data);
+	while (ckt_net_now_ms() < server.answers_from_ms)
+		poll(NULL, 0, 10);
 	if (server.status == CKT_HELLO_OK) {
 		res.ckt_hello_res_u.ok = (struct ckt_hello_ok){.protocol = 1,
 			.session = (char *)PARTS_SESSION,
@@ -131,6 +134,7 @@ static void *serve(void *unused)
 }
 
 static char path[64], message[CKT_MESSAGE_MAX], moved[CKT_ADDRESS_MAX + 1], over[8];
+static int limit_ms = 5000; /* of an attempt */
 
 static int attempt(
 	int status, uint32_t flavour, enum ckt_hello_kind kind, struct ckt_hello_ok *ret_ok)
@@ -149,8 +153,8 @@ static int attempt(
 	server.hellos = server.kinds = 0;
 	MUST(ckt_net_listen(&address, 0600, &server.listener, message, sizeof message), 0);
 	MUST(pthread_create(&thread, NULL, serve, NULL), 0);
-	int result = ckt_connect(&ckt_conn, text, kind, 5000, &made, ret_ok, moved, sizeof moved,
-		message, sizeof message);
+	int result = ckt_connect(&ckt_conn, text, kind, limit_ms, &made, ret_ok, moved,
+		sizeof moved, message, sizeof message);
 	IS(ckt_transport_open(&made), result == 0);
 	snprintf(over, sizeof over, "%s", ckt_transport_name(&made));
 	ckt_transport_close(&made);
@@ -384,6 +388,37 @@ static void test_bad_rings(void)
 	close(unsealed);
 }
 
+/*
+ * A server that greets, but answers after the limit: the client waits for the worker of a new session,
+ * and not for a session that may be elsewhere.
+ */
+static void test_late_answer(void)
+{
+	static const struct {
+		enum ckt_hello_kind kind;
+		int answer_ms, result;
+	} rows[] = {
+		{CKT_HELLO_NEW, 60000, 0},
+		{CKT_HELLO_NEW, 0, -ETIMEDOUT},
+		{CKT_HELLO_RESUME, 60000, -ETIMEDOUT},
+		{CKT_HELLO_DATA, 60000, -ETIMEDOUT},
+	};
+	memset(&ckt_settings, 0, sizeof ckt_settings);
+	limit_ms = 1000;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct ckt_hello_ok ok = {0};
+		ckt_settings.answer_timeout_ms = rows[i].answer_ms;
+		server.answers_from_ms = ckt_net_now_ms() + limit_ms + 100;
+		IS(attempt(CKT_HELLO_OK, CKT_AUTH_NONE, rows[i].kind, &ok), rows[i].result);
+		IS(server.hellos, 1);
+		if (rows[i].result)
+			HAS(message, "the server took the hello, but did not answer it");
+		xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+	}
+	limit_ms = 5000;
+	server.answers_from_ms = 0;
+}
+
 UNIT_SUITE(connect, {"answers", test_answers}, {"hello", test_hello}, {"token", test_token},
 	{"key", test_key}, {"nobody", test_nobody}, {"rings", test_rings},
-	{"bad rings", test_bad_rings})
+	{"bad rings", test_bad_rings}, {"late answer", test_late_answer})

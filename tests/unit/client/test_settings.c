@@ -11,6 +11,7 @@
 #include "conn_parts.h"
 #include "base/log.h"
 #include "base/processors.h"
+#include "rpc/greeting.h"
 #include "tests/unit/suite.h"
 
 static const char *const names[] = {"REMOTE_GPU_ADDRESS", "CRICKET_STANDBY", "CRICKET_TOKEN_FILE",
@@ -66,6 +67,8 @@ static void test_numbers(void)
 		IS(ckt_settings.reconnect_timeout_ms, rows[i].reconnect_ms);
 		IS(ckt_settings.park_timeout_ms, rows[i].park_ms);
 		YES(ckt_settings.connect_timeout_ms > 0);
+		/* The server gives up first, and says why. */
+		YES(ckt_settings.answer_timeout_ms > CKT_HELLO_START_MS);
 	}
 }
 
