@@ -23,6 +23,7 @@
 
 #include "client/conn/call.h"
 #include "client/conn/lane.h"
+#include "base/crowd.h"
 #include "client/conn/module_hints.h"
 #include "rpc/session_key.h"
 #include "rpc/net.h"
@@ -154,6 +155,7 @@ struct ckt_conn {
 	pthread_t flusher;
 	bool flusher_running;
 	_Atomic uint32_t flusher_asleep; /* futex: 1 while it sleeps */
+	struct ckt_crowd flusher_crowd;  /* the flusher's */
 	_Atomic bool flusher_look;       /* it must read what arrived */
 
 	struct ckt_lanes lanes;

@@ -6,7 +6,8 @@
  * flusher sends commands that no thread waits for.  The flusher is a thread that sleeps on a futex
  * while there is nothing to do.  After each write it polls for a short time, so that a row of
  * launches needs no wake-up.  One write of the flusher sends everything that was encoded during the
- * write before.  While the program is idle, the flusher sometimes reads what arrived.  Otherwise
+ * write before.  On a crowded machine (base/crowd.h) the flusher sleeps for that time instead, and a
+ * launching thread need not wake it: fewer writes send the same, and the processor is free.  While the program is idle, the flusher sometimes reads what arrived.  Otherwise
  * the client would notice a moved or stopped session only at the program's next call, which may be
  * too late.  It looks less often while nothing happens: the watcher (watch.c) tells it of the
  * connection's end.
@@ -21,6 +22,8 @@
 #include "client/conn/conn.h"
 #include "client/conn/settings.h"
 #include "client/trace/recorder.h"
+#include "base/clock.h"
+#include "base/crowd.h"
 #include "base/log.h"
 
 /* A bound on a wait that another thread's signal ends. */
@@ -158,6 +161,8 @@ enum { FLUSHER_SPINS = 2000, IDLE_NS = 250000000, IDLE_LOOKS = 8, LONG_IDLE_S = 
  * Sending the command alone takes longer, and holds up the wait.
  */
 enum { HOLD_SPINS = 64 };
+/* As long as a brief spin, so that a waiting GPU is not noticed. */
+enum { NAP_NS = CKT_CROWD_SPIN_NS };
 
 static bool unsent(struct ckt_conn *conn)
 {
@@ -166,18 +171,33 @@ static bool unsent(struct ckt_conn *conn)
 }
 
 /*
+ * After a write: true if there is more to send.  The flusher asks at most once in a millisecond
+ * whether the machine is crowded.
+ */
+static bool flusher_spin(struct ckt_conn *conn)
+{
+	int64_t now_ns = ckt_now_ns();
+	ckt_crowd_look(&conn->flusher_crowd, now_ns);
+	if (ckt_crowd_is(&conn->flusher_crowd, now_ns)) {
+		nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+		return unsent(conn);
+	}
+	for (int i = 0; i < FLUSHER_SPINS; i++) {
+		if (unsent(conn))
+			return true;
+		__builtin_ia32_pause();
+	}
+	return false;
+}
+
+/*
  * True if something may have arrived that no thread waits for. looks: those without a command in
  * between.
  */
 static bool flusher_sleep(struct ckt_conn *conn, unsigned looks)
 {
-	if (ckt_settings.spin_us) {
-		for (int i = 0; i < FLUSHER_SPINS; i++) {
-			if (unsent(conn))
-				return false;
-			__builtin_ia32_pause();
-		}
-	}
+	if (ckt_settings.spin_us && flusher_spin(conn))
+		return false;
 	bool late = false;
 	atomic_store(&conn->flusher_asleep, 1);
 	if (!unsent(conn)) {

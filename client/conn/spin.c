@@ -5,19 +5,14 @@
 #include <cuda.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "client/conn/settings.h"
+#include "base/clock.h"
+#include "base/crowd.h"
 #include "base/processors.h"
 
 static _Atomic unsigned schedule, waiting;
-
-static int64_t now_us(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
+static _Thread_local struct ckt_crowd crowd __attribute__((tls_model("initial-exec")));
 
 void ckt_spin_schedule(unsigned flags)
 {
@@ -32,7 +27,7 @@ bool ckt_spin_sleeps(void)
 struct ckt_spin ckt_spin_short(void)
 {
 	return (struct ckt_spin){
-		.until_us = ckt_settings.spin_us ? now_us() + ckt_settings.spin_us : 0};
+		.until_us = ckt_settings.spin_us ? ckt_now_ns() / 1000 + ckt_settings.spin_us : 0};
 }
 
 /*
@@ -55,8 +50,13 @@ struct ckt_spin ckt_spin_begin(void)
 	unsigned threads = atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed) + 1;
 	if (!polls(flags, threads))
 		return ckt_spin_short();
-	return (struct ckt_spin){
-		.until_us = now_us() + CKT_SPIN_LONG_US, .yield = flags == CU_CTX_SCHED_YIELD};
+	int64_t now_ns = ckt_now_ns();
+	if (ckt_crowd_is(&crowd, now_ns))
+		return ckt_spin_short();
+	ckt_crowd_begin(&crowd, now_ns);
+	return (struct ckt_spin){.until_us = now_ns / 1000 + CKT_SPIN_LONG_US,
+		.yield = flags == CU_CTX_SCHED_YIELD,
+		.looks = true};
 }
 
 void ckt_spin_end(void)
@@ -66,7 +66,15 @@ void ckt_spin_end(void)
 
 bool ckt_spin_again(const struct ckt_spin *spin)
 {
-	if (!spin->until_us || now_us() >= spin->until_us)
+	if (!spin->until_us)
+		return false;
+	int64_t now_ns = ckt_now_ns();
+	if (spin->looks) {
+		ckt_crowd_look(&crowd, now_ns);
+		if (ckt_crowd_is(&crowd, now_ns))
+			return false;
+	}
+	if (now_ns / 1000 >= spin->until_us)
 		return false;
 	if (spin->yield)
 		sched_yield();

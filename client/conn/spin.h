@@ -9,7 +9,8 @@
  *	block		sleeps
  *
  * A thread polls for CKT_SPIN_LONG_US at most: after that time a wake-up costs less than a
- * thousandth of the wait.  Every wait begins with CRICKET_SPIN microseconds of polling; if the user
+ * thousandth of the wait.  A thread that finds the machine crowded (base/crowd.h) polls briefly for a
+ * while, however the program asked.  Every wait begins with CRICKET_SPIN microseconds of polling; if the user
  * set that variable, threads do not poll longer.  Threading: any thread.
  */
 #pragma once
@@ -22,6 +23,7 @@ enum { CKT_SPIN_LONG_US = 100000 };
 struct ckt_spin {
 	int64_t until_us; /* of CLOCK_MONOTONIC; 0: do not poll */
 	bool yield;
+	bool looks; /* long enough to ask whether the machine is crowded */
 };
 
 /* The program's latest request, for any context. */

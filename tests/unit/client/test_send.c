@@ -138,10 +138,16 @@ static void done(void *data, CUresult result, struct ckt_cursor *results)
 	done_count += result == CUDA_ERROR_NOT_READY;
 }
 
-/* Sends what nobody waits for, and reads the replies that no thread waits for. */
-static void test_flusher(void)
+/*
+ * Sends what nobody waits for, and reads the replies that no thread waits for; on a crowded machine
+ * with sleeps in between.
+ */
+static void flusher(bool crowded)
 {
-	int peer = parts_open();
+	int peer = parts_open(), spin_us = ckt_settings.spin_us;
+	ckt_settings.spin_us = 50;
+	ckt_conn.flusher_crowd = (struct ckt_crowd){.until_ns = crowded ? INT64_MAX : 0};
+	done_count = 0;
 	uint8_t body[4];
 	struct ckt_call call;
 	ckt_conn_flusher_start(&ckt_conn);
@@ -164,7 +170,19 @@ static void test_flusher(void)
 	ckt_conn_flusher_kick(&ckt_conn);
 	IS(pthread_join(ckt_conn.flusher, NULL), 0);
 	ckt_conn.flusher_running = false;
+	ckt_conn.flusher_crowd = (struct ckt_crowd){0};
+	ckt_settings.spin_us = spin_us;
 	parts_close(peer);
+}
+
+static void test_flusher(void)
+{
+	flusher(false);
+}
+
+static void test_flusher_crowded(void)
+{
+	flusher(true);
 }
 
 /*
@@ -207,4 +225,4 @@ static void test_first(void)
 
 UNIT_SUITE(send, {"first", test_first}, {"order", test_order}, {"lap", test_lap},
 	{"lost socket", test_lost_socket}, {"full socket", test_full_socket},
-	{"flusher", test_flusher})
+	{"flusher", test_flusher}, {"flusher crowded", test_flusher_crowded})

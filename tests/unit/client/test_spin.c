@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client/conn/spin.c: who polls, for how long. */
 #include <cuda.h>
+#include <pthread.h>
 #include <time.h>
 
+#include "base/crowd.h"
 #include "client/conn/settings.h"
 #include "client/conn/spin.h"
 #include "tests/unit/suite.h"
@@ -104,4 +106,48 @@ static void test_end(void)
 	YES(ckt_spin_again(&given));
 }
 
-UNIT_SUITE(spin, {"schedule", test_schedule}, {"threads", test_threads}, {"end", test_end})
+static int64_t switches;
+static unsigned asked;
+
+static int64_t preempted(void)
+{
+	asked++;
+	return switches += CKT_CROWD_SWITCHES;
+}
+
+/* In a thread of its own: the others of the process have not seen it. */
+static void *spin_in_a_crowd(void *unused)
+{
+	ckt_spin_schedule(CU_CTX_SCHED_AUTO);
+	struct ckt_spin brief = ckt_spin_short();
+	while (ckt_spin_again(&brief))
+		;
+	IS(asked, 0);
+	struct ckt_spin spin = ckt_spin_begin();
+	while (ckt_spin_again(&spin))
+		;
+	ckt_spin_end();
+	YES(asked >= 2);
+	unsigned until_now = asked;
+	NO(ckt_spin_again(&spin));
+	IS(begin(CU_CTX_SCHED_AUTO), SHORT);
+	IS(begin(CU_CTX_SCHED_YIELD), SHORT);
+	IS(begin(CU_CTX_SCHED_SPIN), SHORT);
+	IS(asked, until_now);
+	return unused;
+}
+
+static void test_crowd(void)
+{
+	int64_t (*kernels)(void) = ckt_crowd_switches;
+	pthread_t thread;
+	machine(16, 50, false);
+	ckt_crowd_switches = preempted;
+	MUST(pthread_create(&thread, NULL, spin_in_a_crowd, NULL), 0);
+	pthread_join(thread, NULL);
+	ckt_crowd_switches = kernels;
+	IS(begin(CU_CTX_SCHED_AUTO), LONG);
+}
+
+UNIT_SUITE(spin, {"schedule", test_schedule}, {"threads", test_threads}, {"end", test_end},
+	{"crowd", test_crowd})
