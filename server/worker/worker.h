@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/crowd.h"
 #include "checkpoint/state.h"
 #include "rpc/job.h"
 #include "rpc/session.h"
@@ -118,7 +119,8 @@ struct ckt_worker {
 	void *rings_place;                     /* ckt_shared_memory_reserve; NULL: none */
 	uint64_t client_epoch;
 	pthread_t executor;
-	int64_t spin_ns; /* how long it polls for a command before it sleeps */
+	int64_t spin_ns; /* how long it polls for a command before it sleeps, unless: */
+	struct ckt_crowd crowd;
 	/* recorded at the restore: image_ms of events count from image_base_ms before it */
 	CUevent time_base;
 	float image_base_ms;

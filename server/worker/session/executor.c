@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crowd.h"
 #include "base/log.h"
 #include "base/processors.h"
 #include "checkpoint/freeze/freeze.h"
@@ -492,6 +493,22 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 	}
 }
 
+/*
+ * Nothing came: until when the executor polls, at *until_ns (0: a spin begins).  A spin of 1 ms and
+ * more asks whether the machine is crowded; the next ones are then brief.
+ */
+static bool spins_on(struct ckt_worker *worker, bool hot, int64_t *until_ns)
+{
+	int64_t now_ns = ckt_now_ns();
+	if (*until_ns)
+		ckt_crowd_look(&worker->crowd, now_ns);
+	else
+		ckt_crowd_begin(&worker->crowd, now_ns);
+	if (!*until_ns || hot)
+		*until_ns = now_ns + ckt_crowd_spin_ns(&worker->crowd, now_ns, worker->spin_ns);
+	return hot || now_ns < *until_ns;
+}
+
 static void serve(struct ckt_worker *worker)
 {
 	int64_t active_until_ns = 0;
@@ -532,12 +549,7 @@ static void serve(struct ckt_worker *worker)
 		/* With the backlog gone nothing would wake a sleep that does not look for input. */
 		if (full && ckt_output_waiting(&worker->output) <= CKT_OUTPUT_HIGH)
 			continue;
-		if (hot && !full)
-			continue;
-		int64_t now = ckt_now_ns();
-		if (!active_until_ns)
-			active_until_ns = now + worker->spin_ns;
-		if (full || stopped || now >= active_until_ns) {
+		if (!spins_on(worker, hot, &active_until_ns) || full || (stopped && !hot)) {
 			if (worker->pools.synchronized)
 				ckt_worker_pools_poll(worker);
 			sleep_until_something(worker, !full && !stopped);

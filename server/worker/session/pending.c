@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/crowd.h"
 #include "server/worker/driver.h"
 #include "server/worker/objects/fence.h"
 #include "server/worker/session/executor.h"
@@ -221,19 +222,21 @@ int ckt_pendings_init(struct ckt_worker *worker)
  * Nobody waits for an item without a call: it gives staging memory back.  Precondition: pending.lock
  * held.
  */
-static int64_t hot_ns(const struct ckt_worker *worker, const struct ckt_pending *pending)
+static int64_t hot_ns(
+	const struct ckt_worker *worker, const struct ckt_pending *pending, int64_t now_ns)
 {
 	bool polls = worker->spin_ns > CKT_SPIN_NS &&
 		worker->pending.hot_count < CKT_PENDING_HOT_MAX && pending->call &&
 		!(pending->call->header.flags & CKT_CALL_SLEEPS);
-	return polls ? CKT_SPIN_WAIT_NS : CKT_SPIN_NS;
+	return polls ? ckt_crowd_spin_ns(&worker->crowd, now_ns, CKT_SPIN_WAIT_NS) : CKT_SPIN_NS;
 }
 
 void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending)
 {
 	struct ckt_pendings *list = &worker->pending;
 	pthread_mutex_lock(&list->lock);
-	pending->hot_until_ns = ckt_now_ns() + hot_ns(worker, pending);
+	int64_t now_ns = ckt_now_ns();
+	pending->hot_until_ns = now_ns + hot_ns(worker, pending, now_ns);
 	/*
 	 * A chain's items cool in their order: when one is completed while it is hot, no waiter is told
 	 * of the next one.

@@ -5,8 +5,9 @@
  *
  *	executor adds -> hot (the executor asks) -> cold (a waiter blocks in the driver) -> completed, answered
  *
- * An item is hot for CKT_SPIN_WAIT_NS if the worker has processors for that, only a few items are
- * hot and the program does not sleep in its waits (CKT_CALL_SLEEPS); else for CKT_SPIN_NS.
+ * An item is hot for CKT_SPIN_WAIT_NS if the worker has processors for that (also not crowded ones,
+ * base/crowd.h), only a few items are hot and the program does not sleep in its waits
+ * (CKT_CALL_SLEEPS); else for CKT_SPIN_NS.
  *
  * An item of a stream's present work needs no event while the stream gets no further work: a hot one
  * asks for the stream.  Before the next command, and when it cools, it gets an event (ckt_pending_fence).

@@ -299,6 +299,16 @@ static void test_hot(void)
 	for (uint32_t i = 0; i < OTHERS + 2; i++)
 		next_reply(NULL);
 	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	/* The processors are there, but others want them. */
+	events[0].done = false;
+	add_flags = 0;
+	worker->crowd.until_ns = INT64_MAX;
+	CU_ASSERT_TRUE(hot_for(150, CKT_PENDING_WAIT, 1, &events[0], CKT_CROWD_SPIN_NS));
+	finish(&events[0]);
+	CU_ASSERT_EQUAL(next_reply(NULL), 150);
+	CU_ASSERT_EQUAL(ckt_pending_drain(worker, NULL, -1), 0);
+	worker->crowd.until_ns = 0;
+	add_flags = CKT_CALL_SLEEPS;
 	events[0].done = false;
 	CU_ASSERT_TRUE(hot_for(200, CKT_PENDING_WAIT, 1, &events[0], CKT_SPIN_NS));
 	CU_ASSERT_TRUE(silent());
