@@ -7,10 +7,11 @@
  * while there is nothing to do.  After each write it polls for a short time, so that a row of
  * launches needs no wake-up.  One write of the flusher sends everything that was encoded during the
  * write before.  On a crowded machine (base/crowd.h) the flusher sleeps for that time instead, and a
- * launching thread need not wake it: fewer writes send the same, and the processor is free.  While the program is idle, the flusher sometimes reads what arrived.  Otherwise
- * the client would notice a moved or stopped session only at the program's next call, which may be
- * too late.  It looks less often while nothing happens: the watcher (watch.c) tells it of the
- * connection's end.
+ * launching thread need not wake it: fewer writes send the same, and the processor is free.
+ *
+ * While the program is idle, the flusher sometimes reads what arrived.  Otherwise the client would
+ * notice a moved or stopped session only at the program's next call, which may be too late.  It looks
+ * less often while nothing happens: the watcher (watch.c) tells it of the connection's end.
  */
 #include <errno.h>
 #include <linux/futex.h>
