@@ -4,7 +4,7 @@
 
 	fuzz.py run --build DIR [--seconds N] [TARGET ...]	N core-seconds each (default 60); prints a table; what is found stays in DIR
 	fuzz.py corpus --build DIR [TARGET ...]		runs every input of the kept corpora once; fails where they reach less than before
-	fuzz.py bounded --build DIR TARGET		a share of CRICKET_FUZZ_SECONDS (default 100, for all targets together)
+	fuzz.py bounded --build DIR TARGET		a share of CKT_FUZZ_SECONDS (default 100, for all targets together)
 	fuzz.py keep --build DIR [TARGET ...]		makes the kept corpora again: the smallest inputs that reach as much as all that is known
 	fuzz.py lines --build DIR TARGET		the lines of the target's decoders that its corpus does not reach
 	fuzz.py floors --build DIR [TARGET ...]		what the kept corpora reach of each file, as targets.txt has it
@@ -219,7 +219,7 @@ def command_corpus(args, targets):
 
 
 def command_bounded(args, targets):
-    seconds = int(os.environ.get("CRICKET_FUZZ_SECONDS", SECONDS_OF_ALL)) // len(read_targets())
+    seconds = int(os.environ.get("CKT_FUZZ_SECONDS", SECONDS_OF_ALL)) // len(read_targets())
     for target in targets:
         with tempfile.TemporaryDirectory() as directory:
             unpack(args.build, target, directory)
