@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/until.h"
 #include "base/log.h"
 #include "client/conn/conn.h"
 #include "client/trace/gpu_track.h"
@@ -262,5 +263,5 @@ void ckt_gpu_trace_end(const struct timespec *until)
 		return;
 	atomic_store(&gpu.stop, true);
 	sem_post(&gpu.wake);
-	pthread_clockjoin_np(gpu.thread, NULL, CLOCK_MONOTONIC, until ? until : &own);
+	ckt_join_until(gpu.thread, until ? until : &own);
 }

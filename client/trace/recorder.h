@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "base/until.h"
 #include "client/trace/trace.h"
 
 enum {
@@ -114,8 +115,7 @@ const char *ckt_trace_kernel_name(uint64_t function);
 /* Takes ckt_trace_lock.  until: gives up at that time of CLOCK_MONOTONIC; NULL: never. */
 static inline bool ckt_trace_lock_until(const struct timespec *until)
 {
-	return (until ? pthread_mutex_clocklock(&ckt_trace_lock, CLOCK_MONOTONIC, until)
-		      : pthread_mutex_lock(&ckt_trace_lock)) == 0;
+	return ckt_lock_until(&ckt_trace_lock, until);
 }
 
 /* ---- writer.c */

@@ -290,8 +290,7 @@ bool ckt_trace_writer_end(const struct timespec *until)
 	if (writer.running) {
 		atomic_store(&writer.stop, true);
 		ckt_trace_writer_wake();
-		if (until ? pthread_clockjoin_np(writer.thread, NULL, CLOCK_MONOTONIC, until)
-			  : pthread_join(writer.thread, NULL))
+		if (!ckt_join_until(writer.thread, until))
 			return false;
 		writer.running = false;
 	}

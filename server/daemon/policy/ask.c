@@ -153,6 +153,9 @@ static bool has_room(struct ckt_server *server, const struct ckt_limit_subject *
 {
 	struct ckt_share share;
 	bool room = false;
+	/* The peer's own number; the policy refuses those that do not exist. */
+	if (facts->gpu >= CKT_DEVICES_MAX)
+		return true;
 	if (facts->gpu >= 0)
 		return ckt_ledger_has_room(&server->ledger, (unsigned)facts->gpu);
 	ckt_ask_share(server, &facts->identity, subject, &share);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/policy/ask.c: the facts are those of the server's own lists. */
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -137,6 +138,9 @@ static void test_owners(void)
 	IS(decision.answer, CKT_POLICY_YES);
 	ckt_ask_session(&peer, false, -1, &decision);
 	IS(decision.answer, CKT_POLICY_YES);
+	/* A number that nobody checked. */
+	ckt_ask_session(&peer, true, INT_MAX, &decision);
+	IS(decision.answer, CKT_POLICY_NO_DEVICE);
 	/* GPUs that do not exist have no budget, and no room either. */
 	server.ledger.budgets[1] = server.ledger.budgets[2] = 1 << 20;
 	ckt_ask_session(&peer, false, -1, &decision);
