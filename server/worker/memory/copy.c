@@ -71,25 +71,13 @@ static int free_behind_work(struct ckt_wcall *call, uint64_t address)
 	if (worker->current) {
 		/* A chain of its own: frees finish in any order. */
 		pending->fences = worker->current->ctx.fences;
-		pending->own_events = true;
 		pending->device = (unsigned)(device - worker->devices);
 		pending->address = address;
-		CUevent *events = NULL;
-		CUstream only = NULL;
-		result = ckt_fences_collect(pending->fences, &events, &pending->count, &only);
-		if (events)
-			pending->events = events;
-		if (only) {
-			ckt_pending_add_behind(worker, pending, only);
+		if (ckt_pending_add_behind_all(worker, pending, &result))
 			return CKT_WCALL_LATER;
-		}
-		if (pending->count) {
-			ckt_pending_add(worker, pending);
-			return CKT_WCALL_LATER;
-		}
-		free(events);
+	} else {
+		free(pending);
 	}
-	free(pending);
 	ckt_memory_free_end(&device->memory, address);
 	ckt_pending_deliver(worker);
 	return result;

@@ -398,23 +398,9 @@ int ckt_worker_ctx_synchronize(struct ckt_wcall *call)
 	if (!pending)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->fences = fences;
-	pending->own_events = true;
-	CUevent *events = NULL;
-	CUstream only = NULL;
-	CUresult result = ckt_fences_collect(fences, &events, &pending->count, &only);
-	if (events)
-		pending->events = events;
-	if (only) {
-		ckt_pending_add_behind(worker, pending, only);
+	CUresult result;
+	if (ckt_pending_add_behind_all(worker, pending, &result))
 		return CKT_WCALL_LATER;
-	}
-	if (pending->count) {
-		ckt_pending_add(worker, pending);
-		return CKT_WCALL_LATER;
-	}
-	if (pending->events != &pending->one)
-		free(pending->events);
-	free(pending);
 	/*
 	 * All is done: the driver's own wait returns at once, writes out what kernels printed and
 	 * knows of sticky errors.

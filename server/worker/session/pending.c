@@ -264,6 +264,26 @@ void ckt_pending_add_behind(struct ckt_worker *worker, struct ckt_pending *pendi
 	ckt_pending_add(worker, pending);
 }
 
+bool ckt_pending_add_behind_all(
+	struct ckt_worker *worker, struct ckt_pending *pending, CUresult *ret_result)
+{
+	CUevent *events = NULL;
+	CUstream only = NULL;
+	pending->own_events = true;
+	*ret_result = ckt_fences_collect(pending->fences, &events, &pending->count, &only);
+	if (events)
+		pending->events = events;
+	if (!only && !pending->count) {
+		pending_free(pending);
+		return false;
+	}
+	if (only)
+		ckt_pending_add_behind(worker, pending, only);
+	else
+		ckt_pending_add(worker, pending);
+	return true;
+}
+
 static void record_event(struct ckt_pendings *list, struct ckt_pending *pending)
 {
 	CUstream stream = pending->behind;

@@ -82,6 +82,12 @@ void ckt_pending_add(struct ckt_worker *worker, struct ckt_pending *pending);
 void ckt_pending_add_behind(
 	struct ckt_worker *worker, struct ckt_pending *pending, CUstream stream);
 /*
+ * The same for the present work of all streams of pending->fences.  False: there is none, and the item
+ * is freed.  ret_result: the first device error that was met.
+ */
+bool ckt_pending_add_behind_all(
+	struct ckt_worker *worker, struct ckt_pending *pending, CUresult *ret_result);
+/*
  * The executor's, before a command that may give streams work: items of ckt_pending_add_behind get
  * events of their fences.
  */
