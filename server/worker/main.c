@@ -191,11 +191,11 @@ int main(int argc, char **argv)
 		puts("cricket-worker " CKT_VERSION);
 		return 0;
 	}
+	/* From here on _exit(): what a sanitizer does at exit, a cage refuses. */
 	if (argc == 3 && !strcmp(argv[1], "--rescue"))
-		return rescue(argv[2]);
+		_exit(rescue(argv[2]));
 	if (argc == 2 && !strcmp(argv[1], "--compiler")) {
 		ckt_log_init("cricket-compiler", CKT_LOG_WARNING, NULL);
-		/* What a sanitizer does at exit, its cage refuses. */
 		_exit(ckt_compile_server_main(CKT_WORKER_CONTROL_FD));
 	}
 	if (argc == 3 && !strcmp(argv[1], "--log-level") &&
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 	fcntl(CKT_WORKER_COMPILER_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
 	if (enter_cage())
-		return 1;
+		_exit(1);
 	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd =
 		-1;
 	worker->client_process = -1;
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 		error = ckt_worker_control_start(worker, CKT_WORKER_CONTROL_FD);
 	if (error) {
 		ckt_error("cannot start: %s", strerror(-error));
-		return 1;
+		_exit(1);
 	}
 	watch(worker);
 	return 0;
