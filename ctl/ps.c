@@ -12,6 +12,7 @@
 #include "ctl/print.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
+#include "ctl/turns.h"
 #include "rpc/control.h"
 #include "rpc/job.h"
 #include "rpc/net.h"
@@ -112,6 +113,7 @@ struct beside {
 	const char *job; /* NULL: none */
 	const char *owner, *project;
 	const ckt_control_connection *connection; /* NULL: not known */
+	const struct ckt_ctl_turns *turns;
 };
 
 static json_t *session_json(const ckt_control_session *session, const struct beside *beside)
@@ -138,6 +140,7 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 		connection ? ckt_ctl_json_text(connection->transport) : json_null());
 	json_object_set_new(
 		object, "lanes", connection ? json_integer(connection->lanes) : json_null());
+	json_object_set_new(object, "turns", ckt_ctl_turns_json(beside->turns, session->session));
 	return object;
 }
 
@@ -172,11 +175,13 @@ static void session_line(const ckt_control_session *session, const struct beside
 		job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
 	if (*session->note)
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
+	ckt_ctl_turns_print(beside->turns, session->session);
 }
 
 /* Prints the sessions of one answer, or adds them to the list. */
 static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
-	const struct jobs *jobs, const ckt_control_connections_res *connections, json_t *list)
+	const struct jobs *jobs, const ckt_control_connections_res *connections,
+	const struct ckt_ctl_turns *turns, json_t *list)
 {
 	struct ckt_ctl_owners owners;
 	uint32_t numbers[CKT_CONTROL_LIST_MAX];
@@ -188,7 +193,8 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 		struct beside beside = {.job = job_of(jobs, session->session),
 			.owner = ckt_ctl_owner_name(&owners, i, session->uid),
 			.project = ckt_ctl_owner_project(&owners, i),
-			.connection = connection_of(connections, session->session)};
+			.connection = connection_of(connections, session->session),
+			.turns = turns};
 		if (args->json)
 			json_array_append_new(list, session_json(session, &beside));
 		else
@@ -216,6 +222,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	char after[CKT_SESSION_ID_SIZE + 1] = "";
 	json_t *list = json_array();
 	struct jobs jobs = {0};
+	struct ckt_ctl_turns turns = {0};
 	bool more = true, any = false;
 	int status = ckt_ctl_connect(args, &server);
 	const char *token = getenv("CRICKET_TOKEN_FILE");
@@ -227,8 +234,10 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 			"without a token: use its UNIX socket, or set "
 			"CRICKET_TOKEN_FILE\n",
 			server.address);
-	if (more)
+	if (more) {
 		jobs_read(args, &jobs);
+		ckt_ctl_turns_read(args, &turns);
+	}
 	while (more) {
 		ckt_control_list_args list_args = {.after = after};
 		ckt_control_list_res res = {0};
@@ -244,7 +253,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		any = true;
 		ckt_control_connections_res connections;
 		connections_read(args, after, &connections);
-		print_page(args, &res, &jobs, &connections, list);
+		print_page(args, &res, &jobs, &connections, &turns, list);
 		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
 		if (res.sessions.sessions_len)
 			snprintf(after, sizeof after, "%s",
@@ -259,6 +268,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		status = ckt_ctl_flush();
 	json_decref(list);
 	jobs_free(&jobs);
+	ckt_ctl_turns_free(&turns);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

@@ -355,6 +355,7 @@ static void fini(struct ckt_server *server)
 	explicit_bzero(&server->token, sizeof server->token);
 	ckt_tokens_close(server);
 	ckt_limits_close(server);
+	ckt_turns_fini(server);
 	explicit_bzero(&server->key, sizeof server->key);
 	ckt_loop_fini(&server->loop);
 	ckt_daemon_libraries_fini(server);

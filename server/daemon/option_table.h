@@ -13,6 +13,7 @@ enum ckt_server_option_type {
 	CKT_SERVER_OPTION_LIST,
 	CKT_SERVER_OPTION_SIZE,
 	CKT_SERVER_OPTION_COUNT,
+	CKT_SERVER_OPTION_SECONDS, /* "90", "90s", "10m", "1h" */
 	CKT_SERVER_OPTION_FLAG
 };
 
@@ -25,5 +26,5 @@ struct ckt_server_option {
 	bool command_line_only;
 };
 
-enum { CKT_SERVER_OPTIONS = 42 };
+enum { CKT_SERVER_OPTIONS = 43 };
 extern const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS];

@@ -69,6 +69,31 @@ static int count_parse(const char *text, unsigned *ret_count)
 	return 0;
 }
 
+/* A number of seconds, or with the unit s, m or h. */
+static int seconds_parse(const char *text, unsigned *ret_seconds)
+{
+	static const struct {
+		char unit;
+		unsigned seconds;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+	char number[16];
+	size_t length = strlen(text);
+	unsigned count, each = 1;
+	if (!length || length >= sizeof number)
+		return -EINVAL;
+	strcpy(number, text);
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (number[length - 1] == units[i].unit) {
+			number[length - 1] = 0;
+			each = units[i].seconds;
+			break;
+		}
+	if (count_parse(number, &count) || count > UINT_MAX / each)
+		return -EINVAL;
+	*ret_seconds = count * each;
+	return 0;
+}
+
 static int flag_parse(const char *text, bool *ret_flag)
 {
 	static const char *const yes[] = {"yes", "true", "on", "1"},
@@ -127,6 +152,8 @@ static int assign(struct ckt_options *options, const struct ckt_server_option *e
 		return ckt_size_parse(value, member);
 	case CKT_SERVER_OPTION_COUNT:
 		return count_parse(value, member);
+	case CKT_SERVER_OPTION_SECONDS:
+		return seconds_parse(value, member);
 	case CKT_SERVER_OPTION_FLAG:
 		return flag_parse(value, member);
 	}
@@ -158,6 +185,7 @@ void ckt_options_init(struct ckt_options *options)
 		.log_burst = 10,
 		.grace = 10,
 		.claim_timeout = 300,
+		.drain = 5,
 		.log_level = strdup("info"),
 		.cage = strdup("auto"),
 		.worker_network = strdup("auto"),
@@ -355,7 +383,8 @@ void ckt_options_print(const struct ckt_options *options, FILE *file)
 			fputs(*(char *const *)member, file);
 		else if (entry->type == CKT_SERVER_OPTION_SIZE)
 			print_size(*(const uint64_t *)member, file);
-		else if (entry->type == CKT_SERVER_OPTION_COUNT)
+		else if (entry->type == CKT_SERVER_OPTION_COUNT ||
+			entry->type == CKT_SERVER_OPTION_SECONDS)
 			fprintf(file, "%u", *(const unsigned *)member);
 		else
 			fputs(*(const bool *)member ? "yes" : "no", file);

@@ -106,6 +106,7 @@ struct ckt_server {
 	struct ckt_ledger ledger;
 	struct ckt_limit_table limits_set; /* by cricketctl, see limit_store.h */
 	uint64_t lease_questions;          /* asked so far, see lease.h */
+	struct ckt_turn_gpu *turns;        /* see turn.h; NULL: none yet */
 	const struct ckt_policy *policy;   /* chosen in main.c; see policy.h */
 	struct ckt_admission *admission;   /* see admission.c; NULL until somebody connects */
 	unsigned descriptor_count;         /* that the server may have open; 0: not known */

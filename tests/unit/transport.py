@@ -63,6 +63,7 @@ server/daemon/session/session.c poll a pidfd, until a worker that does not fit i
 server/daemon/session/warm_workers.c send one byte over the socketpair of a worker that asked for memory
 server/daemon/session/group_domain.c recvmsg,sendmsg a socketpair to our child: descriptors of namespaces
 server/daemon/session/lease.c recv,send lease channels, socketpairs of sequenced packets with workers
+server/daemon/session/turn.c recv,send turn channels, socketpairs of sequenced packets with workers
 server/daemon/session/owner_file.c read,write files of owners
 server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits
 server/daemon/session/server_key.c read,write the key file
@@ -85,6 +86,7 @@ server/worker/libs/nccl/nccl_meeting.c recv,send,sendmsg,setsockopt a byte to wh
 server/worker/libs/nccl/nccl_rendezvous.c recv,send one packet between two workers
 server/worker/main.c poll sleeping
 server/worker/memory/lease.c getsockopt,poll,recv,send,shutdown the lease channel, a socketpair of sequenced packets with the server
+server/worker/session/turn.c getsockopt,recv,send,shutdown the turn channel, a socketpair of sequenced packets with the server
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
 server/worker/session/control.c poll its listening socket and the group's epoll

@@ -148,6 +148,28 @@ static int take_share(struct ckt_limit_rule *rule, const char *value)
 	return result;
 }
 
+static int take_cap(struct ckt_limit_rule *rule, const char *value)
+{
+	long number;
+	int result = parse_number(value, 1, 100, &number);
+	if (!result)
+		rule->cap = (unsigned)number;
+	return result;
+}
+
+static const char *const class_names[] = {
+	[CKT_TURN_LATENCY] = "latency", [CKT_TURN_BEST_EFFORT] = "best-effort"};
+
+static int take_class(struct ckt_limit_rule *rule, const char *value)
+{
+	for (size_t i = 0; i < sizeof class_names / sizeof *class_names; i++)
+		if (class_names[i] && !strcmp(value, class_names[i])) {
+			rule->class = (enum ckt_turn_class)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 static int take_priority(struct ckt_limit_rule *rule, const char *value)
 {
 	long number;
@@ -205,6 +227,8 @@ static const struct {
 		take_share},
 	{"priority", "write a whole number from -100 to 100", CKT_LIMIT_SETS_PRIORITY,
 		take_priority},
+	{"cap", "write a whole number from 1 to 100, in percent", CKT_LIMIT_SETS_CAP, take_cap},
+	{"class", "write latency or best-effort", CKT_LIMIT_SETS_CLASS, take_class},
 	{"sessions", "write a whole number up to 1000000", CKT_LIMIT_SETS_SESSIONS, take_sessions},
 	{"gpus", "write the driver's numbers, such as 0,2-3", CKT_LIMIT_SETS_GPUS, take_gpus},
 };
@@ -226,7 +250,8 @@ static int take_value(
 		return 0;
 	}
 	return bad(ret_message, message_size,
-		"'%.80s': write memory=, share=, priority=, sessions= or gpus=", word);
+		"'%.80s': write memory=, share=, cap=, priority=, class=, sessions= or gpus=",
+		word);
 }
 
 /* ---- Rules */
@@ -253,7 +278,7 @@ int ckt_limit_rule_parse(
 	}
 	if (count == 1)
 		return bad(ret_message, message_size,
-			"'%s=%.80s': nothing is limited: add memory=, share=, priority=, sessions= or gpus=",
+			"'%s=%.80s': nothing is limited: add memory=, share=, cap=, priority=, class=, sessions= or gpus=",
 			keys[ret_rule->key], ret_rule->name);
 	return count ? 0 : -ENODATA;
 }
@@ -289,8 +314,13 @@ void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LI
 		at += (size_t)snprintf(ret_text + at, size - at, " memory=%s", value);
 	if (rule->sets & CKT_LIMIT_SETS_SHARE)
 		at += (size_t)snprintf(ret_text + at, size - at, " share=%u", rule->share);
+	if (rule->sets & CKT_LIMIT_SETS_CAP)
+		at += (size_t)snprintf(ret_text + at, size - at, " cap=%u", rule->cap);
 	if (rule->sets & CKT_LIMIT_SETS_PRIORITY)
 		at += (size_t)snprintf(ret_text + at, size - at, " priority=%d", rule->priority);
+	if (rule->sets & CKT_LIMIT_SETS_CLASS)
+		at += (size_t)snprintf(
+			ret_text + at, size - at, " class=%s", class_names[rule->class]);
 	if (rule->sets & CKT_LIMIT_SETS_SESSIONS)
 		at += (size_t)snprintf(ret_text + at, size - at, " sessions=%u", rule->sessions);
 	put_gpus(rule->gpus, value, sizeof value);
@@ -364,6 +394,10 @@ int ckt_limit_table_put(struct ckt_limit_table *table, const struct ckt_limit_ru
 		found->memory_bytes = rule->memory_bytes;
 	if (rule->sets & CKT_LIMIT_SETS_SHARE)
 		found->share = rule->share;
+	if (rule->sets & CKT_LIMIT_SETS_CAP)
+		found->cap = rule->cap;
+	if (rule->sets & CKT_LIMIT_SETS_CLASS)
+		found->class = rule->class;
 	if (rule->sets & CKT_LIMIT_SETS_PRIORITY)
 		found->priority = rule->priority;
 	if (rule->sets & CKT_LIMIT_SETS_SESSIONS)

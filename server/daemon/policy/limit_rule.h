@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/daemon/policy/turn_order.h"
+
 enum ckt_limit_key {
 	CKT_LIMIT_SESSION,
 	CKT_LIMIT_USER,
@@ -42,6 +44,8 @@ enum {
 	CKT_LIMIT_SETS_PRIORITY = 4,
 	CKT_LIMIT_SETS_SESSIONS = 8,
 	CKT_LIMIT_SETS_GPUS = 16,
+	CKT_LIMIT_SETS_CAP = 32,
+	CKT_LIMIT_SETS_CLASS = 64,
 };
 
 struct ckt_limit_rule {
@@ -50,8 +54,10 @@ struct ckt_limit_rule {
 	uint32_t owner; /* of user= and token=: the owner's number, rpc/token_file.h */
 	unsigned sets;
 	uint64_t memory_bytes; /* on each GPU; whole granules of 2 MiB */
-	unsigned share;        /* percent; kept and shown */
-	int priority;          /* kept and shown */
+	unsigned share;        /* percent of a GPU's time, of those who want it */
+	unsigned cap;          /* percent, of all of its time */
+	int priority;
+	enum ckt_turn_class class;
 	unsigned sessions;
 	uint64_t gpus; /* bit N: the driver's GPU N */
 	bool live;     /* set by cricketctl, not by a file */

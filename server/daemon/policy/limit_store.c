@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/lease.h"
+#include "server/daemon/session/turn.h"
 
 #define HEAD "# What 'cricketctl limit set' said.  The server writes this file again.\n"
 
@@ -124,6 +125,7 @@ static int put_together(struct ckt_server *server, char *ret_message, size_t mes
 	ckt_limit_table_free(&server->ledger.limits);
 	server->ledger.limits = table;
 	ckt_lease_limits_changed(server);
+	ckt_turns_limits_changed(server);
 	return 0;
 }
 

@@ -165,6 +165,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	ckt_refused_calls_close(&session->refused);
 	ckt_group_close(session);
 	ckt_lease_close(session);
+	ckt_turn_close(session);
 	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
 	if (fd >= 0)
 		close(fd);
@@ -200,6 +201,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	server->session_count--;
 	ckt_timer_clear(&session->timer);
 	ckt_lease_close(session);
+	ckt_turn_close(session);
 	ckt_daemon_request_fail_all(session, -ECONNRESET);
 	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
 		session->failure ? session->failure_message : message);
@@ -871,6 +873,8 @@ static int tell(struct ckt_session *session, const struct ckt_session_spec *spec
 	if (!result)
 		result = ckt_lease_open(session);
 	if (!result)
+		result = ckt_turn_open(session);
+	if (!result)
 		result = spec->kept ? ckt_memory_image_send(spec->kept, session)
 				    : send_images(session, spec);
 	if (!result)
@@ -1169,6 +1173,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	ckt_group_open(session);
 	ckt_module_cache_open(session);
 	ckt_lease_open(session);
+	ckt_turn_open(session);
 }
 
 static int adopt(struct ckt_server *server, const char *id)

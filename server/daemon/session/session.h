@@ -18,6 +18,7 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/group.h"
 #include "server/daemon/session/lease.h"
+#include "server/daemon/session/turn.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/refused_calls.h"
 
@@ -95,6 +96,7 @@ struct ckt_session {
 	struct ckt_refused_calls refused;
 	struct ckt_group_member group;
 	struct ckt_daemon_lease lease;
+	struct ckt_daemon_turn turn;
 	/* the cgroup of the program, of a local client; empty: not known */
 	char container[CKT_LIMIT_NAME_MAX + 1];
 	uint32_t next_xid;

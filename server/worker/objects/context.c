@@ -24,6 +24,7 @@
 #include "server/worker/objects/fence.h"
 #include "server/worker/objects/stream.h"
 #include "server/worker/session/long_call.h"
+#include "server/worker/session/pace.h"
 #include "server/worker/worker.h"
 
 /* ---- Look-ups */
@@ -343,6 +344,7 @@ CUresult ckt_context_destroy(struct ckt_worker *worker, struct ckt_object *conte
 	ckt_worker_lib_capture_forget_context(context->id);
 	ckt_worker_graph_forget_context(worker, context->id);
 	ckt_staging_forget(&worker->staging, context->ctx.fences);
+	ckt_pace_forget(context->ctx.fences);
 	ckt_fences_destroy(context->ctx.fences, true);
 	free(context->ctx.stream_attributes);
 	context->ctx.stream_attributes = NULL;

@@ -35,6 +35,7 @@
 #include "server/worker/session/group.h"
 #include "server/worker/session/lane.h"
 #include "server/worker/session/start.h"
+#include "server/worker/session/turn.h"
 #include "server/worker/worker.h"
 
 enum {
@@ -408,6 +409,16 @@ static int use_module_cache(struct ckt_request *request)
 	return ckt_worker_control_reply(request, NULL, NULL);
 }
 
+/* The channel over which the server says when the session may use a GPU that it shares. */
+static int take_turns(struct ckt_request *request)
+{
+	ckt_worker_result res = {.message = ""};
+	res.status = request->passed_fd >= 0 ? ckt_turn_join(request->worker, request->passed_fd)
+					     : -EINVAL;
+	request->passed_fd = -1;
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
 /* ---- Questions */
 
 static int origin(struct ckt_request *request)
@@ -640,6 +651,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_MODULE_CACHE] = use_module_cache,
 		[CKT_WORKER_LEASE] = lease_join,
 		[CKT_WORKER_LEASE_RECALL] = lease_recall,
+		[CKT_WORKER_TURN] = take_turns,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]
 		? serve[proc](request)

@@ -98,3 +98,17 @@ bool ckt_streams_busy(struct ckt_worker *worker, char *ret_message, size_t messa
 			"a kernel or copy on the default stream does not finish");
 	return busy;
 }
+
+bool ckt_streams_busy_on(struct ckt_worker *worker, unsigned device)
+{
+	struct ckt_object *object, *before = worker->current;
+	uint64_t stream;
+	bool busy = false;
+	for (uint32_t cursor = 0; !busy && (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT &&
+			object->ctx.device == device && !ckt_worker_use_context(worker, object->id))
+			busy = ckt_fences_busy(object->ctx.fences, &stream);
+	if (before)
+		ckt_worker_use_context(worker, before->id);
+	return busy;
+}

@@ -19,4 +19,6 @@ struct ckt_worker;
 int ckt_streams_drain(
 	struct ckt_worker *worker, int64_t deadline_ms, char *ret_message, size_t message_size);
 /* Whether a stream of any context has work, and the sentence. */
+/* Whether a stream of a context of that device (an index) has unfinished work. */
+bool ckt_streams_busy_on(struct ckt_worker *worker, unsigned device);
 bool ckt_streams_busy(struct ckt_worker *worker, char *ret_message, size_t message_size);

@@ -42,6 +42,7 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/notify.h"
 #include "server/worker/session/start.h"
+#include "server/worker/session/turn.h"
 #include "server/worker/worker.h"
 
 /* Commands between two looks at waits that may be done, while input keeps coming. */
@@ -129,8 +130,10 @@ static void take_mail(struct ckt_worker *worker)
 	bool freeze = worker->checkpoint.freeze.wanted;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (freeze) {
+		ckt_turn_leave();
 		ckt_worker_lanes_bar(worker, true);
 		ckt_checkpoint_freeze_executor(worker);
+		ckt_turn_return();
 		ckt_worker_lanes_bar(worker, false);
 	}
 }
@@ -456,6 +459,8 @@ static enum progress run_input(struct ckt_worker *worker)
 				return PROGRESS_NEED_INPUT;
 			ckt_hold_spend(worker);
 		}
+		if (__builtin_expect(ckt_turns_on(), 0) && ckt_turn_stops(worker))
+			return PROGRESS_NEED_INPUT;
 		enum progress progress = next_command(worker);
 		if (progress != PROGRESS_MORE)
 			return progress;
@@ -482,7 +487,7 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 	if (listen && ckt_transport_ready(client, want))
 		return;
 	ckt_lookahead_asleep(&worker->lookahead, true);
-	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) ? HOLD_LOOK_MS : -1);
+	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) || ckt_turn_waits() ? HOLD_LOOK_MS : -1);
 	ckt_lookahead_asleep(&worker->lookahead, false);
 	if (listen)
 		ckt_transport_polled(client, want, fds[1].revents);
@@ -533,7 +538,8 @@ static void serve(struct ckt_worker *worker)
 		}
 		if (progress == PROGRESS_MORE && !full)
 			continue;
-		bool stopped = worker->checkpoint.hold.on && ckt_hold_stops(worker);
+		bool stopped = (worker->checkpoint.hold.on && ckt_hold_stops(worker)) ||
+			ckt_turn_stopped();
 		int got = full || stopped ? 0 : ckt_input_receive(&worker->input);
 		if (got < 0) {
 			ckt_executor_disconnect(worker, "its connection was closed");
@@ -545,6 +551,8 @@ static void serve(struct ckt_worker *worker)
 		}
 		/* No further input at hand: answers leave now. */
 		bool hot = ckt_pending_poll(worker);
+		if (ckt_turns_on())
+			hot |= ckt_turn_look(worker, false);
 		ckt_output_flush(&worker->output);
 		/* With the backlog gone nothing would wake a sleep that does not look for input. */
 		if (full && ckt_output_waiting(&worker->output) <= CKT_OUTPUT_HIGH)
@@ -552,6 +560,8 @@ static void serve(struct ckt_worker *worker)
 		if (!spins_on(worker, hot, &active_until_ns) || full || (stopped && !hot)) {
 			if (worker->pools.synchronized)
 				ckt_worker_pools_poll(worker);
+			if (ckt_turns_on())
+				ckt_turn_look(worker, true);
 			sleep_until_something(worker, !full && !stopped);
 			active_until_ns = 0;
 		}
@@ -574,8 +584,11 @@ static void *executor(void *opaque)
 		}
 		if (atomic_load(&worker->mail))
 			take_mail(worker);
-		else if (!ckt_pending_poll(worker))
+		else if (!ckt_pending_poll(worker)) {
+			if (ckt_turns_on())
+				ckt_turn_look(worker, true);
 			sleep_until_something(worker, false);
+		}
 	}
 	return NULL;
 }

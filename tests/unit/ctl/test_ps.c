@@ -55,6 +55,17 @@ static ckt_control_jobs_res jobs = {.sessions = {1, &job}};
 static ckt_control_connection connection = {(char *)"0123456789ab", (char *)"tcp", 4};
 static ckt_control_connections_res connections = {.sessions = {1, &connection}};
 
+static ckt_control_turn turn = {.session = (char *)"0123456789ab",
+	.gpu = 2,
+	.state = CKT_CONTROL_TURN_OVERDUE,
+	.used_us = 1500000,
+	.turns = 7,
+	.weight = 305,
+	.cap = 40,
+	.latency_class = 2,
+	.priority = -3};
+static ckt_control_turns_res turns = {.turns = {1, &turn}};
+
 static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
 {
 	(void)args, (void)fd, (void)ret_xdr, (void)ret_res;
@@ -64,8 +75,8 @@ static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 static void test_json(void)
 {
 	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
-		"memory_bytes", "state", "started", "job", "owner", "project", "transport",
-		"lanes"};
+		"memory_bytes", "state", "started", "job", "owner", "project", "transport", "lanes",
+		"turns"};
 	static ckt_control_owner owner = {(char *)"token:alice", (char *)"vision"};
 	static ckt_control_owners_res owners = {.owners = {1, &owner}};
 	static ckt_control_warm_res warm = {.wanted = 4, .making = 1, .ready = 3};
@@ -79,6 +90,8 @@ static void test_json(void)
 		(struct reply){(xdrproc_t)xdr_ckt_control_connections_res, &connections, NULL};
 	replies[CKT_CONTROL_WARM] =
 		(struct reply){(xdrproc_t)xdr_ckt_control_warm_res, &warm, NULL};
+	replies[CKT_CONTROL_TURNS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_turns_res, &turns, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"),
 	       *first = json_array_get(array, 0);
@@ -100,8 +113,13 @@ static void test_json(void)
 	IS(json_integer_value(json_object_get(first, "lanes")), 4);
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "transport")));
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "lanes")));
+	array = json_object_get(first, "turns");
+	IS(json_array_size(array), 1);
+	TEXT(json_string_value(json_object_get(json_array_get(array, 0), "state")), "overdue");
+	TEXT(json_string_value(json_object_get(json_array_get(array, 0), "class")), "best-effort");
+	IS(json_integer_value(json_object_get(json_array_get(array, 0), "used_us")), 1500000);
 	json_decref(json);
-	IS(seen_count, 8);
+	IS(seen_count, 9);
 	/* An older server ends that connection. */
 	replies[CKT_CONTROL_WARM].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
@@ -116,7 +134,11 @@ static void test_text(void)
 	replies[CKT_CONTROL_JOBS].answer = hang_up;
 	replies[CKT_CONTROL_OWNERS].answer = hang_up;
 	replies[CKT_CONTROL_CONNECTIONS].answer = hang_up;
+	replies[CKT_CONTROL_TURNS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_turns_res, &turns, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
+	HAS(out,
+		"GPU 2 in turns: overdue, weight 30.5%, cap 40%, class best-effort, priority -3, used 1.5 s in 7 turns");
 	HAS(out, "fffffffffff0");
 	HAS(out, "  -       uid:0");
 	replies[CKT_CONTROL_CONNECTIONS] =

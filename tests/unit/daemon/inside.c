@@ -232,6 +232,8 @@ static void serve(struct ckt_source *source, uint32_t events)
 				worker.channel = passed;
 			else if (header.proc == CKT_WORKER_LEASE && worker.lease_channel == -1)
 				worker.lease_channel = passed;
+			else if (header.proc == CKT_WORKER_TURN && worker.turn_channel == -1)
+				worker.turn_channel = passed;
 			else
 				close(passed);
 		}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions that share GPUs in time: the daemon's side of their turn channels (rpc/turn.h), between
+ * them and the order of turns (server/daemon/policy/turn_order.h).
+ *
+ * While no limit sets share=, cap=, class= or priority=, no worker has a channel, and all run when they
+ * like.  With one, every session has a channel, and each GPU a ring of those that use it.
+ *
+ * A turn that is not given back --drain after its end is overdue: a kernel runs on, or the worker is
+ * stuck.  The next one then gets its turn beside it; ckt_turn_overdue tells listings of it until the
+ * worker gives the turn back.  No worker is ended for it.
+ *
+ * What a worker sends is believed of its own turn alone, and how long that was is measured here.  A
+ * worker that sends what makes no sense loses its channel and runs at no time any more: its turns are
+ * never given.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bounds.h"
+#include "server/daemon/loop.h"
+#include "server/daemon/policy/turn_order.h"
+
+struct ckt_server;
+struct ckt_session;
+
+/* Of a session.  Zeroed memory has none. */
+struct ckt_daemon_turn {
+	struct ckt_source channel;
+	bool open;
+	uint64_t member_of, overdue;     /* bit N: of GPU N's ring */
+	struct ckt_turn_member *members; /* CKT_DEVICES_MAX of them; NULL: none yet */
+	uint32_t overdue_number[CKT_DEVICES_MAX];
+};
+
+/* Of the server: one a GPU. */
+struct ckt_turn_gpu {
+	struct ckt_turn_ring ring;
+	struct ckt_timer timer;
+	struct ckt_server *server;
+	bool told; /* that the present turn is overdue */
+};
+
+/* Gives the session's worker a channel if limits share GPUs in time.  0 or -errno. */
+int ckt_turn_open(struct ckt_session *session);
+/* The session ends.  Does nothing if it was never opened. */
+void ckt_turn_close(struct ckt_session *session);
+/* The limits have changed: channels come or go, weights change. */
+void ckt_turns_limits_changed(struct ckt_server *server);
+void ckt_turns_fini(struct ckt_server *server);

@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions that share a GPU in time: shares, caps, classes, and those that do not give it back, on the soft GPU."""
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import Whole, runner  # noqa: E402
+
+CLIENT = os.environ["CKT_TEST_TURN_CLIENT"]
+LOOPS = 200000
+
+
+class Worker:
+    """A program that keeps the GPU busy as it is told."""
+
+    def __init__(self, test, server, job):
+        environment = {**runner.clean_environment(), "HOME": test.home, "CRICKET_JOB": job}
+        self.job = job
+        self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, CLIENT], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        assert self.process.stdout.readline() == "0\n"
+
+    def ask(self, *words):
+        self.say(*words)
+        return self.hear()
+
+    def say(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        return int(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+class Turns(Whole):
+    def setUp(self):
+        super().setUp()
+        self.workers = []
+
+    def tearDown(self):
+        for worker in self.workers:
+            if not worker.process.stdout.closed:
+                worker.end()
+        super().tearDown()
+
+    def sharing(self, *rules, options=()):
+        self.file = os.path.join(self.dir, "limits.conf")
+        with open(self.file, "w", encoding="utf-8") as f:
+            f.write("".join(rule + "\n" for rule in rules))
+        server = self.server("server", "--limits", self.file, *options, env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+        server.tcp, server.address = server.address, "unix:" + server.socket
+        return server
+
+    def worker(self, server, job):
+        worker = Worker(self, server, job)
+        self.workers.append(worker)
+        return worker
+
+    def turns(self, server):
+        """By job, as ps tells it."""
+        sessions = json.loads(self.ctl(server, "ps", "--json"))["sessions"]
+        return {s["job"]: s["turns"][0] for s in sessions if s["turns"]}
+
+    def part(self, server, seconds, *jobs):
+        """What part of their time each job had."""
+        before = self.turns(server)
+        time.sleep(seconds)
+        after = self.turns(server)
+        used = [after[job]["used_us"] - before[job]["used_us"] for job in jobs]
+        return [u / sum(used) for u in used]
+
+    def test_shares(self):
+        """Weights divide the time of those that want the GPU; who is alone has all of it."""
+        server = self.sharing("job=small share=30", "job=large share=70")
+        small, large = self.worker(server, "small"), self.worker(server, "large")
+        for worker in (small, large):
+            self.assertEqual(worker.ask("busy", LOOPS, 40), 0)
+        part = self.part(server, 4, "small", "large")
+        self.assertAlmostEqual(part[0], 0.30, delta=0.05)
+        shown = self.turns(server)
+        self.assertEqual((shown["small"]["weight_percent"], shown["large"]["weight_percent"]), (30, 70))
+        self.assertGreater(shown["small"]["turns"], 20)
+        self.assertGreater(large.ask("stop"), 0)
+        # Alone: the same turn goes on.
+        self.wait(lambda: self.turns(server)["small"]["state"] == "runs")
+        before = self.turns(server)["small"]
+        time.sleep(0.5)
+        after = self.turns(server)["small"]
+        self.assertLessEqual(after["turns"] - before["turns"], 1)
+        self.assertGreater(small.ask("stop"), 0)
+
+    def test_without_rules(self):
+        """A server that shares nothing in time gives no turns; a rule that is set begins them, live."""
+        server = self.sharing("job=a memory=1G")
+        one, two = self.worker(server, "a"), self.worker(server, "b")
+        self.assertEqual(one.ask("run", 3, LOOPS), 0)
+        self.assertEqual(self.turns(server), {})
+        self.ctl(server, "limit", "set", "job=a", "share=80")
+        for worker in (one, two):
+            self.assertEqual(worker.ask("busy", LOOPS, 40), 0)
+        self.wait(lambda: set(self.turns(server)) == {"a", "b"})
+        part = self.part(server, 2, "a", "b")
+        self.assertAlmostEqual(part[0], 0.80, delta=0.08)
+        self.ctl(server, "limit", "clear", "job=a")
+        self.wait(lambda: self.turns(server) == {})
+        self.assertGreater(one.ask("stop"), 0)
+        self.assertGreater(two.ask("stop"), 0)
+
+    def test_latency(self):
+        """A request of the class latency is served between the kernels of a neighbour that wants all."""
+        server = self.sharing("job=serve class=latency", "job=train class=best-effort")
+        train, serve = self.worker(server, "train"), self.worker(server, "serve")
+        self.assertEqual(serve.ask("run", 1, LOOPS), 0)
+        self.assertEqual(train.ask("busy", LOOPS, 100), 0)
+        time.sleep(0.2)
+        before = self.turns(server)
+        for _ in range(20):
+            self.assertEqual(serve.ask("run", 2, LOOPS), 0)
+            time.sleep(0.01)
+        after = self.turns(server)
+        # Its turn began at once each time: the neighbour's ended for each of them.
+        self.assertGreaterEqual(after["serve"]["turns"] - before["serve"]["turns"], 15)
+        self.assertGreaterEqual(after["train"]["turns"] - before["train"]["turns"], 15)
+        self.assertGreater(train.ask("stop"), 0)
+
+    def test_cap(self):
+        """A cap holds for one that is alone."""
+        server = self.sharing("job=capped cap=20")
+        worker = self.worker(server, "capped")
+        self.assertEqual(worker.ask("busy", LOOPS, 5), 0)
+        time.sleep(0.5)
+        before, begun = self.turns(server)["capped"], time.monotonic()
+        time.sleep(3)
+        after, seconds = self.turns(server)["capped"], time.monotonic() - begun
+        self.assertLess((after["used_us"] - before["used_us"]) / 1e6, 0.25 * seconds)
+        self.assertGreater(after["used_us"], before["used_us"])
+        self.assertGreater(worker.ask("stop"), 0)
+
+    def test_overdue(self):
+        """A kernel that runs on keeps nobody else from the GPU, is shown, and loses nothing."""
+        server = self.sharing("job=stuck share=50", options=("--drain", "1s"))
+        stuck, other = self.worker(server, "stuck"), self.worker(server, "other")
+        self.assertEqual(stuck.ask("long", 20000 * LOOPS), 0)
+        self.wait(lambda: "stuck" in self.turns(server))
+        self.assertEqual(other.ask("run", 3, LOOPS), 0)
+        self.assertEqual(self.turns(server)["stuck"]["state"], "overdue")
+        self.assertIn("GPU 0 in turns: overdue", self.ctl(server, "ps"))
+        self.assertIn("does not give GPU 0 back", server.tail())
+        stuck.process.kill()
+        self.wait(lambda: set(self.turns(server)) == {"other"})
+        self.assertEqual(other.ask("run", 3, LOOPS), 0)
+
+    def test_checkpoint(self):
+        """A session that waits for its turn is saved, and goes on elsewhere."""
+        server = self.sharing("job=a share=50")
+        one, two = self.worker(server, "a"), self.worker(server, "b")
+        for worker in (one, two):
+            self.assertEqual(worker.ask("busy", LOOPS, 5), 0)
+        session = next(s["session"] for s in json.loads(self.ctl(server, "ps", "--json"))["sessions"] if s["job"] == "a")
+        for number in range(5):
+            self.ctl(server, "checkpoint", session, os.path.join(self.dir, f"image{number}"))
+        self.assertGreater(one.ask("stop"), 0)
+        self.assertGreater(two.ask("stop"), 0)
+
+    def test_server_again(self):
+        """Workers run when they like while no server is there, and take turns of the next one."""
+        server = self.sharing("job=a share=20")
+        one, two = self.worker(server, "a"), self.worker(server, "b")
+        for worker in (one, two):
+            self.assertEqual(worker.ask("busy", LOOPS, 40), 0)
+        server.process.kill()
+        server.process.wait()
+        time.sleep(0.3)
+        server = self.sharing("job=a share=20")
+        self.wait(lambda: "found again" in server.tail())
+        self.wait(lambda: set(self.turns(server)) == {"a", "b"})
+        part = self.part(server, 2, "a", "b")
+        self.assertAlmostEqual(part[0], 0.20, delta=0.08)
+        self.assertGreater(one.ask("stop"), 0)
+        self.assertGreater(two.ask("stop"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
