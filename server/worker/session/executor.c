@@ -514,6 +514,27 @@ static bool spins_on(struct ckt_worker *worker, bool hot, int64_t *until_ns)
 	return hot || now_ns < *until_ns;
 }
 
+/* No further input at hand: answers leave now, and what the GPU does is looked at before a sleep. */
+static void wait_for_something(
+	struct ckt_worker *worker, bool full, bool stopped, int64_t *active_until_ns)
+{
+	bool hot = ckt_pending_poll(worker);
+	if (ckt_turns_on())
+		hot |= ckt_turn_look(worker, false);
+	ckt_output_flush(&worker->output);
+	/* With the backlog gone nothing would wake a sleep that does not look for input. */
+	if (full && ckt_output_waiting(&worker->output) <= CKT_OUTPUT_HIGH)
+		return;
+	if (spins_on(worker, hot, active_until_ns) && !full && (!stopped || hot))
+		return;
+	if (worker->pools.synchronized)
+		ckt_worker_pools_poll(worker);
+	if (ckt_turns_on())
+		ckt_turn_look(worker, true);
+	sleep_until_something(worker, !full && !stopped);
+	*active_until_ns = 0;
+}
+
 static void serve(struct ckt_worker *worker)
 {
 	int64_t active_until_ns = 0;
@@ -549,22 +570,7 @@ static void serve(struct ckt_worker *worker)
 			active_until_ns = 0;
 			continue;
 		}
-		/* No further input at hand: answers leave now. */
-		bool hot = ckt_pending_poll(worker);
-		if (ckt_turns_on())
-			hot |= ckt_turn_look(worker, false);
-		ckt_output_flush(&worker->output);
-		/* With the backlog gone nothing would wake a sleep that does not look for input. */
-		if (full && ckt_output_waiting(&worker->output) <= CKT_OUTPUT_HIGH)
-			continue;
-		if (!spins_on(worker, hot, &active_until_ns) || full || (stopped && !hot)) {
-			if (worker->pools.synchronized)
-				ckt_worker_pools_poll(worker);
-			if (ckt_turns_on())
-				ckt_turn_look(worker, true);
-			sleep_until_something(worker, !full && !stopped);
-			active_until_ns = 0;
-		}
+		wait_for_something(worker, full, stopped, &active_until_ns);
 	}
 }
 
