@@ -42,8 +42,10 @@ void ckt_turn_remove(struct ckt_turn_ring *ring, struct ckt_turn_member *member)
 
 void ckt_turn_want(struct ckt_turn_ring *ring, struct ckt_turn_member *member)
 {
-	if (!member->wants && member != ring->holder && member->virtual_ns < ring->virtual_ns)
-		member->virtual_ns = ring->virtual_ns;
+	uint64_t lag = CKT_TURN_LAG_NS * (uint64_t)CKT_TURN_WEIGHT_MAX / member->weight;
+	uint64_t least = ring->virtual_ns > lag ? ring->virtual_ns - lag : 0;
+	if (!member->wants && member != ring->holder && member->virtual_ns < least)
+		member->virtual_ns = least;
 	member->wants = true;
 }
 

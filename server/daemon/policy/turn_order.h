@@ -12,7 +12,7 @@
  *	3. weight: the member with the least time used, divided by its weight
  *
  * So weights divide what the classes and priorities before them leave.  A member that did not want the
- * GPU saves nothing up: it begins where those that run are.  A cap bounds a member's part of the time
+ * GPU saves up CKT_TURN_LAG_NS at most: as much as it loses in the pauses between its own waits.  A cap bounds a member's part of the time
  * even where it is alone: it earns time at that rate, up to CKT_TURN_BURST_NS of it.
  *
  * A turn can end late: its kernels run to their end.  All of it counts as used.  In flight is what a
@@ -32,6 +32,7 @@ enum ckt_turn_class { CKT_TURN_LATENCY, CKT_TURN_PLAIN, CKT_TURN_BEST_EFFORT };
 /* Of a member that others wait for, and of one beside a member of an earlier class. */
 #define CKT_TURN_PACE_NS (CKT_TURN_QUANTUM_NS / 4)
 #define CKT_TURN_PACE_TIGHT_NS INT64_C(1000000)
+#define CKT_TURN_LAG_NS INT64_C(100000000)
 /* What a cap lets a member save up: its part of so much time. */
 #define CKT_TURN_BURST_NS INT64_C(200000000)
 enum { CKT_TURN_WEIGHT_MAX = 1000 };
