@@ -123,13 +123,19 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		.values = {CKT_VALUE_SESSION}},
 	{"events", 0, 0, false, "follow", "events [--follow]", "what happens to sessions",
 		ckt_ctl_events},
-	{"limit", 1, 7, false, "",
+	{"place", 1, 1, false, "",
+		"place least-loaded|pack|spread --server ADDRESS --server ADDRESS ...",
+		"print which of the servers a new program should use, by what they report",
+		ckt_ctl_place,
+		"least-loaded: the most free memory on a GPU.  pack: the least that still has room.  spread: the fewest sessions for each GPU.\n",
+		.first_words = "least-loaded pack spread"},
+	{"limit", 1, 9, false, "",
 		"limit set session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME [memory=SIZE] [share=PERCENT]\n"
-		"             [priority=N] [sessions=N] [gpus=LIST]\n"
+		"             [cap=PERCENT] [class=latency|best-effort] [priority=N] [sessions=N] [gpus=LIST]\n"
 		"       limit show\n"
 		"       limit clear session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME",
 		"what sessions of one owner may have together", ckt_ctl_limit,
-		"What is set lasts over a restart of the server, beside what its files say.  share and priority are shown, not yet enforced.\n",
+		"What is set lasts over a restart of the server, beside what its files say.\n",
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_TEXT, CKT_VALUE_TEXT},
 		.first_words = "set show clear"},
 	{"token", 1, 2, false,

@@ -4,6 +4,7 @@
 
 struct ckt_ctl_args;
 
+int ckt_ctl_place(const struct ckt_ctl_args *args);
 int ckt_ctl_ps(const struct ckt_ctl_args *args);
 int ckt_ctl_info(const struct ckt_ctl_args *args);
 int ckt_ctl_kill(const struct ckt_ctl_args *args);

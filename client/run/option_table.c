@@ -8,6 +8,8 @@ const struct ckt_option run_option_table[RUN_OPTIONS] = {
 		"of all of them, in that order. local: runs COMMAND on this machine's own driver with Cricket's runtime, to "
 		"compare; local:PATH on the libcuda.so.1 named",
 		.letter = 's'},
+	[RUN_OPTION_PLACE] = {"place", "POLICY",
+		"use one of the servers, chosen by what they report: least-loaded, pack or spread"},
 	[RUN_OPTION_SOFT] = {"soft", NULL,
 		"start a private server on the soft GPU and end it with COMMAND"},
 	[RUN_OPTION_VERBOSE] = {"verbose", NULL,

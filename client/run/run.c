@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127, LONG_OPTION = 256 };
+enum { EXIT_NO_SERVER = 125, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127, LONG_OPTION = 256 };
 
 static void print_help(void)
 {
-	fputs("usage: cricket-run [--server ADDRESS | --soft] [--verbose] [--] COMMAND [ARGUMENT...]\n"
+	fputs("usage: cricket-run [--server ADDRESS [--place POLICY] | --soft] [--verbose] [--] COMMAND [ARGUMENT...]\n"
 	      "\n"
 	      "Runs COMMAND with its CUDA calls answered by a Cricket server.\n"
 	      "\n",
@@ -27,7 +27,7 @@ static void print_help(void)
 		ckt_option_print(&run_option_table[i], true, stdout);
 	fputs("\n"
 	      "The status is COMMAND's own (128 + N when signal N ended it), 2 for a wrong option, 125 when the private server\n"
-	      "does not start, 126 when COMMAND cannot be executed, 127 when it is not found.\n",
+	      "does not start or --place finds none, 126 when COMMAND cannot be executed, 127 when it is not found.\n",
 		stdout);
 }
 
@@ -260,6 +260,9 @@ static int parse(int argc, char **argv, struct ckt_run_options *options)
 		case RUN_OPTION_SERVER:
 			options->server = optarg;
 			break;
+		case RUN_OPTION_PLACE:
+			options->place = optarg;
+			break;
 		case RUN_OPTION_SOFT:
 			options->soft = true;
 			break;
@@ -282,6 +285,12 @@ static int parse(int argc, char **argv, struct ckt_run_options *options)
 			    "own");
 		return CKT_EXIT_USAGE;
 	}
+	if (options->soft && options->place) {
+		ckt_run_say(
+			"--soft and --place exclude each other: --place chooses among servers that "
+			"run");
+		return CKT_EXIT_USAGE;
+	}
 	if (options->server && !options->server[0]) {
 		ckt_run_say("--server needs an address: host, host:port, unix:/path or file:PATH");
 		return CKT_EXIT_USAGE;
@@ -298,12 +307,18 @@ static int parse(int argc, char **argv, struct ckt_run_options *options)
 int main(int argc, char **argv)
 {
 	struct ckt_run_options options = {0};
+	char place[PATH_MAX];
 	int status = parse(argc, argv, &options);
 
 	if (status >= 0)
 		return status;
 	if (options.soft)
 		return ckt_run_soft(&options);
+	if (options.place) {
+		if (!ckt_run_place(options.place, options.server, place, sizeof place))
+			return EXIT_NO_SERVER;
+		options.server = place;
+	}
 	return ckt_run_prepare_environment(&options, options.server) ? ckt_run_exec(options.command)
 								     : EXIT_REFUSED;
 }

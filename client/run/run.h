@@ -10,6 +10,7 @@
 
 struct ckt_run_options {
 	const char *server; /* --server; NULL: REMOTE_GPU_ADDRESS is not changed */
+	const char *place;  /* --place; NULL: all servers are used */
 	bool soft;
 	bool verbose;
 	char **command; /* NULL-terminated */
@@ -17,6 +18,7 @@ struct ckt_run_options {
 
 enum ckt_run_option {
 	RUN_OPTION_SERVER,
+	RUN_OPTION_PLACE,
 	RUN_OPTION_SOFT,
 	RUN_OPTION_VERBOSE,
 	RUN_OPTION_HELP,
@@ -39,6 +41,11 @@ bool ckt_run_prepare_environment(const struct ckt_run_options *options, const ch
  * found, 126 found but refused.
  */
 int ckt_run_exec(char **command);
+/*
+ * Chooses one of the servers, separated by commas (NULL: those of REMOTE_GPU_ADDRESS), for a new
+ * program.  False after a line on stderr.
+ */
+bool ckt_run_place(const char *policy, const char *servers, char *ret_address, size_t size);
 /* Runs the command beside a private server on the soft GPU; returns the exit status. */
 int ckt_run_soft(const struct ckt_run_options *options);
 void ckt_run_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
