@@ -265,6 +265,20 @@ static int init_users(struct ckt_server *server, char *message)
 	return result;
 }
 
+/* The place of the server that runs; where none does, a place of our own. */
+static int replace(struct ckt_server *server, char *message)
+{
+	int result = ckt_replace_take(server, message, MESSAGE_SIZE);
+	if (result == -ENOENT)
+		ckt_warning("--replace: no server runs at %s: this one starts as usual",
+			server->socket_path);
+	else if (result)
+		return result;
+	result = ckt_listen_open(server, message, MESSAGE_SIZE);
+	ckt_replace_fini(server);
+	return result;
+}
+
 /* 0, or the exit status. */
 static int init(struct ckt_server *server, char *message)
 {
@@ -284,7 +298,7 @@ static int init(struct ckt_server *server, char *message)
 		return CKT_EXIT_USAGE;
 	if (init_paths(server, message))
 		return EXIT_FAILURE;
-	result = ckt_listen_open(server, message, MESSAGE_SIZE);
+	result = options->replace ? 0 : ckt_listen_open(server, message, MESSAGE_SIZE);
 	if (result)
 		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG
 			? CKT_EXIT_USAGE
@@ -306,6 +320,9 @@ static int init(struct ckt_server *server, char *message)
 		return EXIT_FAILURE;
 	ckt_worker_cgroups_init(
 		server, NULL, NULL, server->cgroup_text, sizeof server->cgroup_text);
+	/* What could fail has not, so that no server is lost. */
+	if (options->replace && replace(server, message))
+		return EXIT_FAILURE;
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
 	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
@@ -339,6 +356,7 @@ static void announce(const struct ckt_server *server)
 
 static void fini(struct ckt_server *server)
 {
+	ckt_replace_fini(server);
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
 	ckt_stages_fini(server);
@@ -383,12 +401,17 @@ int main(int argc, char **argv)
 	ckt_log_init("cricket-server", level, NULL);
 	/* Its memory holds tokens and the server's key: no core dump, and no debugger but root's. */
 	prctl(PR_SET_DUMPABLE, 0);
+	int ready_fd = -1;
+	int detached = server.options.replace ? ckt_replace_detach(&ready_fd) : -1;
+	if (detached >= 0)
+		return detached;
 	int status = init(&server, message);
 	if (status) {
 		fprintf(stderr, "cricket-server: %s\n", message);
 	} else {
 		announce(&server);
 		ckt_systemd_notify("READY=1");
+		ckt_replace_ready(ready_fd);
 		status = ckt_loop_run(&server.loop) ? EXIT_FAILURE : EXIT_SUCCESS;
 		ckt_info("ended");
 	}

@@ -55,6 +55,7 @@ struct ckt_options {
 	unsigned grace;         /* seconds */
 	unsigned claim_timeout; /* seconds */
 	unsigned drain;         /* seconds */
+	bool replace;
 	char *image_dir;        /* NULL: SOCKET.images */
 	uint64_t image_memory;  /* bytes; 0: half of the host's */
 	char *module_cache;     /* a directory or "off"; NULL: module_cache.h */

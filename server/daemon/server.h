@@ -20,6 +20,7 @@
 #include "server/daemon/peer/record_stream.h"
 #include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/tokens.h"
+#include "server/daemon/peer/replace.h"
 
 struct ckt_admission;
 struct ckt_audit;
@@ -56,7 +57,8 @@ enum { CKT_LIBRARY_VARIABLES = 8 };
 struct ckt_listener {
 	struct ckt_source source;
 	struct ckt_server *server;
-	char text[CKT_ADDRESS_TEXT_MAX]; /* as bound */
+	char asked[CKT_ADDRESS_TEXT_MAX]; /* as the option says */
+	char text[CKT_ADDRESS_TEXT_MAX];  /* as bound */
 };
 
 struct ckt_server {
@@ -94,6 +96,9 @@ struct ckt_server {
 
 	struct ckt_listener listeners[CKT_LISTEN_MAX + 1];
 	unsigned listener_count;
+	struct ckt_replace replace;                        /* see replace.h */
+	struct ckt_listener inherited[CKT_LISTEN_MAX + 1]; /* from the server before */
+	unsigned inherited_count;
 	int lock_fd;
 	struct rlimit descriptors; /* as we were started: the workers' */
 	bool socket_bound, address_file_written;

@@ -56,7 +56,7 @@ def rate(files, directory):
     text = ""
     for file in files:
         with open(file, encoding="utf-8") as f:
-            text += re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", f.read(), flags=re.M)
+            text += re.sub(r"^(ExecStart|ExecReload)=\S+", r"\1=/bin/true", f.read(), flags=re.M)
     with open(copy, "w", encoding="utf-8") as f:
         f.write(re.sub(r"^Documentation=.*\n", "", text, flags=re.M))
     verified = analyze("verify", copy)

@@ -71,6 +71,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_BASE] = {"base", ANSWER_RESULT, AT(ckt_control_base_args, session)},
 	[CKT_CONTROL_JOBS] = {"jobs"},
 	[CKT_CONTROL_CONNECTIONS] = {"connections"},
+	[CKT_CONTROL_REPLACE] = {"replace", ANSWER_RESULT},
 	[CKT_CONTROL_TURNS] = {"turns"},
 	[CKT_CONTROL_OWNERS] = {"owners"},
 	[CKT_CONTROL_WARM] = {"warm"},

@@ -598,6 +598,7 @@ static const struct call calls[] = {
 		ckt_control_owned_events},
 	[CKT_CONTROL_JOBS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_jobs},
 	[CKT_CONTROL_CONNECTIONS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_connections},
+	[CKT_CONTROL_REPLACE] = {NULL, ckt_control_replace},
 	[CKT_CONTROL_TURNS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_turns},
 	[CKT_CONTROL_JOB_HOLD] = {(xdrproc_t)xdr_ckt_control_job_args, ckt_control_job_hold},
 	[CKT_CONTROL_JOB_LOOK] = {(xdrproc_t)xdr_ckt_control_job_look_args, ckt_control_job_look},

@@ -64,6 +64,7 @@ void ckt_control_owned_events(struct ckt_peer *peer, void *args, int *passed_fd)
 
 /* limit_calls.c */
 void ckt_control_limit_set(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_replace(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_turns(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_limit_show(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_limit_clear(struct ckt_peer *peer, void *decoded, int *passed_fd);

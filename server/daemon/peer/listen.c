@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/peer/replace.h"
 #include "server/daemon/policy/admission.h"
 
 static void listener_ready(struct ckt_source *source, uint32_t events)
@@ -36,11 +37,12 @@ static void listener_ready(struct ckt_source *source, uint32_t events)
 	}
 }
 
-static int add_listener(struct ckt_server *server, int fd, const char *text)
+static int add_listener(struct ckt_server *server, int fd, const char *asked, const char *text)
 {
 	struct ckt_listener *listener = &server->listeners[server->listener_count];
 	listener->server = server;
 	listener->source = (struct ckt_source){.fd = fd, .ready = listener_ready};
+	snprintf(listener->asked, sizeof listener->asked, "%s", asked);
 	snprintf(listener->text, sizeof listener->text, "%s", text);
 	int result = ckt_loop_add(&server->loop, &listener->source, EPOLLIN);
 	if (result)
@@ -75,7 +77,8 @@ static int listen_tcp(
 	 */
 	if (!result && !*address.host)
 		strcpy(address.host, "127.0.0.1");
-	if (!result)
+	fd = result ? -1 : ckt_replace_inherited(server, text);
+	if (!result && fd < 0)
 		result = ckt_net_listen(&address, 0, &fd, problem, sizeof problem);
 	if (result) {
 		snprintf(ret_message, message_size, "--listen: '%s': %s%s", text, problem,
@@ -105,7 +108,7 @@ static int listen_tcp(
 		return result;
 	}
 	ckt_address_format(&address, bound, sizeof bound);
-	return add_listener(server, fd, bound);
+	return add_listener(server, fd, text, bound);
 }
 
 /* Whether a server answers on the socket. */
@@ -144,21 +147,12 @@ static int take_lock(struct ckt_server *server)
 	}
 }
 
-static int listen_unix(struct ckt_server *server, char *ret_message, size_t message_size)
+/* The lock, and nothing in the way of the socket. */
+static int claim_path(struct ckt_server *server, const struct ckt_address *address,
+	char *ret_message, size_t message_size)
 {
-	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
-	char problem[256];
 	const char *path = server->socket_path;
 	struct stat st;
-	int fd;
-	/* "SOCKET.d/" + id + ".sock" must fit a socket address too. */
-	if (strlen(path) + 2 + 1 + 12 + 5 >= 108) {
-		snprintf(ret_message, message_size,
-			"--socket: '%s' is too long (more than 87 bytes): give a "
-			"shorter path",
-			path);
-		return -ENAMETOOLONG;
-	}
 	int result = ckt_paths_make_parent(path);
 	if (!result)
 		result = take_lock(server);
@@ -168,8 +162,7 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 			strerror(-result));
 		return result;
 	}
-	strcpy(address.host, path);
-	if (result || is_alive(&address)) {
+	if (result || is_alive(address)) {
 		snprintf(ret_message, message_size,
 			"--socket: a running server uses '%s': end that server, or "
 			"give another path",
@@ -187,6 +180,31 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 		}
 		unlink(path);
 	}
+	return 0;
+}
+
+static int listen_unix(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	struct ckt_address address = {.type = CKT_ADDRESS_UNIX};
+	char problem[256];
+	const char *path = server->socket_path;
+	struct stat st;
+	int fd;
+	/* "SOCKET.d/" + id + ".sock" must fit a socket address too. */
+	if (strlen(path) + 2 + 1 + 12 + 5 >= 108) {
+		snprintf(ret_message, message_size,
+			"--socket: '%s' is too long (more than 87 bytes): give a "
+			"shorter path",
+			path);
+		return -ENAMETOOLONG;
+	}
+	strcpy(address.host, path);
+	int result = 0;
+	bool inherits = server->lock_fd >= 0;
+	if (!inherits)
+		result = claim_path(server, &address, ret_message, message_size);
+	if (result)
+		return result;
 	if (mkdir(server->socket_dir, 0700) && errno != EEXIST)
 		result = -errno;
 	if (!result &&
@@ -200,13 +218,15 @@ static int listen_unix(struct ckt_server *server, char *ret_message, size_t mess
 		return result;
 	}
 	/* Everybody may connect: SO_PEERCRED tells who it is. */
-	result = ckt_net_listen(&address, 0666, &fd, problem, sizeof problem);
+	fd = inherits ? ckt_replace_inherited(server, path) : -1;
+	if (fd < 0)
+		result = ckt_net_listen(&address, 0666, &fd, problem, sizeof problem);
 	if (result) {
 		snprintf(ret_message, message_size, "--socket: '%s': %s", path, problem);
 		return result;
 	}
 	server->socket_bound = true;
-	return add_listener(server, fd, path);
+	return add_listener(server, fd, path, path);
 }
 
 int ckt_listen_open(struct ckt_server *server, char *ret_message, size_t message_size)
@@ -278,22 +298,24 @@ int ckt_listen_write_address_file(struct ckt_server *server, char *ret_message, 
 void ckt_listen_close(struct ckt_server *server)
 {
 	char lock_path[CKT_PATH_MAX + 8];
+	/* What lies on disk is then another server's. */
+	bool replaced = server->replace.done;
 	for (unsigned i = 0; i < server->listener_count; i++) {
 		int fd = ckt_loop_remove(&server->loop, &server->listeners[i].source);
 		if (fd >= 0)
 			close(fd);
 	}
 	server->listener_count = 0;
-	if (server->address_file_written)
+	if (server->address_file_written && !replaced)
 		unlink(server->options.address_file);
-	if (server->socket_bound) {
+	if (server->socket_bound && !replaced) {
 		unlink(server->socket_path);
 		/* Stays if sockets of sessions remain. */
 		rmdir(server->socket_dir);
 	}
 	if (server->lock_fd >= 0) {
 		snprintf(lock_path, sizeof lock_path, "%s.lock", server->socket_path);
-		if (server->socket_bound)
+		if (server->socket_bound && !replaced)
 			unlink(lock_path);
 		close(server->lock_fd);
 	}
