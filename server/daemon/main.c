@@ -265,7 +265,16 @@ static int init_users(struct ckt_server *server, char *message)
 	return result;
 }
 
-/* The place of the server that runs; where none does, a place of our own. */
+/* 0, or the exit status. */
+static int listen_or_fail(struct ckt_server *server, char *message)
+{
+	int result = ckt_listen_open(server, message, MESSAGE_SIZE);
+	return !result                                                             ? 0
+		: result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG ? CKT_EXIT_USAGE
+										   : EXIT_FAILURE;
+}
+
+/* The place of the server that runs; where none does, a place of our own.  0, or the exit status. */
 static int replace(struct ckt_server *server, char *message)
 {
 	int result = ckt_replace_take(server, message, MESSAGE_SIZE);
@@ -273,8 +282,8 @@ static int replace(struct ckt_server *server, char *message)
 		ckt_warning("--replace: no server runs at %s: this one starts as usual",
 			server->socket_path);
 	else if (result)
-		return result;
-	result = ckt_listen_open(server, message, MESSAGE_SIZE);
+		return EXIT_FAILURE;
+	result = listen_or_fail(server, message);
 	ckt_replace_fini(server);
 	return result;
 }
@@ -298,11 +307,9 @@ static int init(struct ckt_server *server, char *message)
 		return CKT_EXIT_USAGE;
 	if (init_paths(server, message))
 		return EXIT_FAILURE;
-	result = options->replace ? 0 : ckt_listen_open(server, message, MESSAGE_SIZE);
+	result = options->replace ? 0 : listen_or_fail(server, message);
 	if (result)
-		return result == -EPERM || result == -EINVAL || result == -ENAMETOOLONG
-			? CKT_EXIT_USAGE
-			: EXIT_FAILURE;
+		return result;
 	if (ckt_server_key_load(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
 	result = init_driver(server, message);
@@ -321,8 +328,9 @@ static int init(struct ckt_server *server, char *message)
 	ckt_worker_cgroups_init(
 		server, NULL, NULL, server->cgroup_text, sizeof server->cgroup_text);
 	/* What could fail has not, so that no server is lost. */
-	if (options->replace && replace(server, message))
-		return EXIT_FAILURE;
+	result = options->replace ? replace(server, message) : 0;
+	if (result)
+		return result;
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
 	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
