@@ -16,6 +16,7 @@ enum ckt_log_level ckt_log_level = CKT_LOG_WARNING;
 
 static const char *log_name = "cricket";
 static int log_fd = STDERR_FILENO;
+static bool (*log_sink)(enum ckt_log_level level, const char *name, const char *line);
 
 static const char *const level_names[] = {"quiet", "error", "warning", "info", "debug"};
 
@@ -40,6 +41,11 @@ void ckt_log_init_fd(const char *name, enum ckt_log_level level, int fd)
 	ckt_log_level = level;
 }
 
+void ckt_log_set_sink(bool (*put)(enum ckt_log_level level, const char *name, const char *line))
+{
+	log_sink = put;
+}
+
 int ckt_log_level_parse(const char *text, enum ckt_log_level *ret_level)
 {
 	for (unsigned i = 0; i < sizeof level_names / sizeof *level_names; i++) {
@@ -51,16 +57,19 @@ int ckt_log_level_parse(const char *text, enum ckt_log_level *ret_level)
 	return -EINVAL;
 }
 
-static void write_line(int fd, const char *prefix, const char *format, va_list arguments)
+enum { LINE_SIZE = 2048 };
+
+/* With a line's end, and without a NUL.  Its size. */
+static size_t make_line(
+	char line[LINE_SIZE], const char *prefix, const char *format, va_list arguments)
 {
-	char line[2048];
 	int saved_errno = errno;
-	int n = snprintf(line, sizeof line, "%s", prefix);
+	int n = snprintf(line, LINE_SIZE, "%s", prefix);
 	errno = saved_errno;
-	int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, format, arguments);
+	int m = vsnprintf(line + n, LINE_SIZE - (size_t)n - 1, format, arguments);
 	size_t length = (size_t)n + (m < 0 ? 0 : (size_t)m);
-	if (length > sizeof line - 2)
-		length = sizeof line - 2;
+	if (length > LINE_SIZE - 2)
+		length = LINE_SIZE - 2;
 	/*
 	 * A peer may have chosen parts of the line: it stays one line, and holds no commands for a
 	 * terminal.
@@ -69,9 +78,28 @@ static void write_line(int fd, const char *prefix, const char *format, va_list a
 		if ((unsigned char)line[i] < 32 || line[i] == 127)
 			line[i] = '?';
 	line[length++] = '\n';
+	return length;
+}
+
+static void write_line(int fd, const char *prefix, const char *format, va_list arguments)
+{
+	char line[LINE_SIZE];
+	int saved_errno = errno;
+	size_t length = make_line(line, prefix, format, arguments);
 	ssize_t written = write(fd, line, length);
 	(void)written;
 	errno = saved_errno;
+}
+
+/* Whether the line is written. */
+static bool sink_line(enum ckt_log_level level, const char *format, va_list arguments)
+{
+	char line[LINE_SIZE];
+	int saved_errno = errno;
+	line[make_line(line, "", format, arguments) - 1] = 0;
+	bool done = log_sink(level, log_name, line);
+	errno = saved_errno;
+	return done;
 }
 
 void ckt_log_write(enum ckt_log_level level, const char *format, ...)
@@ -80,12 +108,19 @@ void ckt_log_write(enum ckt_log_level level, const char *format, ...)
 	struct timespec now;
 	struct tm tm;
 	int saved_errno = errno;
+	va_list arguments;
+	if (log_sink) {
+		va_start(arguments, format);
+		bool done = sink_line(level, format, arguments);
+		va_end(arguments);
+		if (done)
+			return;
+	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
 	snprintf(prefix, sizeof prefix, "%02d:%02d:%02d.%03ld %s[%d] %s: ", tm.tm_hour, tm.tm_min,
 		tm.tm_sec, now.tv_nsec / 1000000, log_name, (int)getpid(), level_names[level]);
 	errno = saved_errno;
-	va_list arguments;
 	va_start(arguments, format);
 	write_line(log_fd, prefix, format, arguments);
 	va_end(arguments);

@@ -36,6 +36,11 @@ int ckt_log_init(const char *name, enum ckt_log_level level, const char *file);
  * file again by its name needs rights to the file.
  */
 void ckt_log_init_fd(const char *name, enum ckt_log_level level, int fd);
+/*
+ * From now on lines go to put() instead, without the time: name as of ckt_log_init.  If it returns
+ * false, the line goes to the descriptor, too.  Set before other threads log; NULL: none.
+ */
+void ckt_log_set_sink(bool (*put)(enum ckt_log_level level, const char *name, const char *line));
 /* "error", "warning", "info", "debug", "quiet"; -EINVAL otherwise. */
 int ckt_log_level_parse(const char *text, enum ckt_log_level *ret_level);
 void ckt_log_write(enum ckt_log_level level, const char *format, ...)

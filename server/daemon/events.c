@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/probes.h"
 #include "server/daemon/log_limited.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/policy/ask.h"
@@ -37,6 +39,11 @@ static const char *const names[] = {"started", "ended", "frozen", "saved", "rest
 	"paused", "resumed", "memory-low", "lost"};
 static struct kept ring[KEPT];
 static uint64_t last;
+
+const char *ckt_daemon_event_text(enum ckt_event_name name)
+{
+	return names[name];
+}
 
 static ckt_control_event describe(struct kept *kept)
 {
@@ -149,6 +156,8 @@ void ckt_daemon_event(
 	vsnprintf(kept->detail, sizeof kept->detail, format, arguments);
 	va_end(arguments);
 	ckt_debug("session %s: event %s %s", kept->session, names[name], kept->detail);
+	ckt_counters.events[name]++;
+	CKT_PROBE4(session_event, kept->session, names[name], kept->uid, kept->detail);
 	audit(session, kept);
 	for (struct ckt_peer *peer = server->peers_first, *next; peer; peer = next) {
 		next = peer->next;

@@ -22,6 +22,8 @@ enum ckt_event_name {
 	CKT_EVENT_LOST,
 };
 
+/* As events and metrics name it: "started", "memory-low". */
+const char *ckt_daemon_event_text(enum ckt_event_name name);
 void ckt_daemon_event(struct ckt_session *session, enum ckt_event_name name, const char *format,
 	...) __attribute__((format(printf, 3, 4)));
 /* Checks --hooks and begins to watch memory. -errno with the reason. */

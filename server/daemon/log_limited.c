@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/server.h"
 
 enum { REFILL_MS = 1000, TELL_MS = 10000 };
@@ -53,6 +54,7 @@ void ckt_daemon_log_limited(
 	struct ckt_log_bucket *bucket = &server->log_buckets[kind];
 	char text[1024];
 	va_list arguments;
+	ckt_counters.strangers[kind]++;
 	if (!take(bucket, server->options.log_burst)) {
 		/* Logged once things calm down, or after ten seconds, whichever comes first. */
 		if (!bucket->suppressed++ && !server->log_timer.link) {

@@ -41,7 +41,9 @@
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/image/stage.h"
+#include "server/daemon/log_journal.h"
 #include "server/daemon/log_limited.h"
+#include "server/daemon/metrics/metrics.h"
 #include "server/daemon/nvml/nvml.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/peer/listen.h"
@@ -228,6 +230,20 @@ static int init_driver(struct ckt_server *server, char *message)
 	return 0;
 }
 
+/* Without the journal "auto" stays at stderr. */
+static int init_log(struct ckt_server *server, char *message)
+{
+	bool wanted = strcmp(server->options.log, "journal") == 0;
+	if (!wanted && (strcmp(server->options.log, "auto") != 0 || !ckt_log_journal_is_stderr()))
+		return 0;
+	int result = ckt_log_journal_open(server, CKT_LOG_JOURNAL_SOCKET, message, MESSAGE_SIZE);
+	if (result && !wanted) {
+		*message = 0;
+		return 0;
+	}
+	return result;
+}
+
 /* What the rest relies on: limits, the loop, signals, and the audit log before anybody connects. */
 static int init_process(struct ckt_server *server, char *message)
 {
@@ -237,6 +253,8 @@ static int init_process(struct ckt_server *server, char *message)
 	 */
 	umask(022);
 	raise_descriptor_limit(server);
+	if (init_log(server, message))
+		return EXIT_FAILURE;
 	int result = ckt_loop_init(&server->loop);
 	if (!result)
 		result = init_signals(server);
@@ -288,6 +306,20 @@ static int replace(struct ckt_server *server, char *message)
 	return result;
 }
 
+/*
+ * After the sockets of another server, which may have had this address, too.  Then it is too late to
+ * end.  0, or the exit status.
+ */
+static int open_metrics(struct ckt_server *server, char *message)
+{
+	int result = ckt_metrics_open(server, &server->metrics, message, MESSAGE_SIZE);
+	if (result && server->options.replace)
+		ckt_warning("%s: there are no metrics", message);
+	return !result || server->options.replace ? 0
+		: result == -EPERM                ? CKT_EXIT_USAGE
+						  : EXIT_FAILURE;
+}
+
 /* 0, or the exit status. */
 static int init(struct ckt_server *server, char *message)
 {
@@ -329,6 +361,8 @@ static int init(struct ckt_server *server, char *message)
 		server, NULL, NULL, server->cgroup_text, sizeof server->cgroup_text);
 	/* What could fail has not, so that no server is lost. */
 	result = options->replace ? replace(server, message) : 0;
+	if (!result)
+		result = open_metrics(server, message);
 	if (result)
 		return result;
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
@@ -360,6 +394,8 @@ static void announce(const struct ckt_server *server)
 		ckt_info("%s", cage);
 	for (unsigned i = 0; i < server->listener_count; i++)
 		ckt_info("listening on %s%s", i == 0 ? "unix:" : "", server->listeners[i].text);
+	if (server->metrics)
+		ckt_info("metrics at %s", ckt_metrics_text(server->metrics));
 }
 
 static void fini(struct ckt_server *server)
@@ -367,6 +403,7 @@ static void fini(struct ckt_server *server)
 	ckt_replace_fini(server);
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
+	ckt_metrics_close(server->metrics);
 	ckt_stages_fini(server);
 	ckt_daemon_nvml_fini(server);
 	ckt_compiler_fini(server);
@@ -386,6 +423,7 @@ static void fini(struct ckt_server *server)
 	ckt_loop_fini(&server->loop);
 	ckt_daemon_libraries_fini(server);
 	ckt_options_fini(&server->options);
+	ckt_log_journal_close();
 }
 
 int main(int argc, char **argv)

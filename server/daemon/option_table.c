@@ -97,6 +97,24 @@ static int check_audit(const char *value)
 	return strcmp(value, CKT_AUDIT_JOURNAL) == 0 ? 0 : check_absolute(value);
 }
 
+static int check_metrics(const char *value)
+{
+	struct ckt_address address;
+	char message[CKT_OPTION_MESSAGE_MAX];
+	if (ckt_address_parse(value, &address, message, sizeof message))
+		return -EINVAL;
+	return address.type == CKT_ADDRESS_TCP || address.type == CKT_ADDRESS_UNIX ? 0 : -EINVAL;
+}
+
+static int check_log(const char *value)
+{
+	static const char *const places[] = {"auto", "stderr", "journal"};
+	for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
+		if (strcmp(value, places[i]) == 0)
+			return 0;
+	return -EINVAL;
+}
+
 static int check_module_cache(const char *value)
 {
 	return strcmp(value, "off") == 0 ? 0 : check_absolute(value);
@@ -269,6 +287,16 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 	{{"on-term", "ACTION", "checkpoint:DIR writes every session to DIR/SESSION at SIGTERM"},
 		CKT_SERVER_OPTION_TEXT, AT(on_term), check_on_term,
 		"write checkpoint: and the absolute path of a directory"},
+	{{"metrics", "HOST:PORT|unix:PATH",
+		 "serve OpenMetrics for Prometheus at /metrics, and /healthz and /readyz, over HTTP"},
+		CKT_SERVER_OPTION_TEXT, AT(metrics), check_metrics,
+		"write an address such as 127.0.0.1:9435 or unix:/run/cricket/metrics"},
+	{{"insecure-plaintext", NULL, "let --metrics listen where other hosts can reach it"},
+		CKT_SERVER_OPTION_FLAG, AT(insecure_plaintext), NULL, "write yes or no"},
+	{{"log", "WHERE",
+		 "stderr; journal: systemd's, with sessions and owners as fields; auto, the default: the journal if stderr leads there",
+		 CKT_VALUE_TEXT, "auto stderr journal"},
+		CKT_SERVER_OPTION_TEXT, AT(log), check_log, "write auto, stderr or journal"},
 	{{"log-level", "LEVEL", "error, warning, info, debug or quiet (default info)",
 		 CKT_VALUE_TEXT, "error warning info debug quiet"},
 		CKT_SERVER_OPTION_TEXT, AT(log_level), check_level,

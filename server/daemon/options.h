@@ -56,11 +56,14 @@ struct ckt_options {
 	unsigned claim_timeout; /* seconds */
 	unsigned drain;         /* seconds */
 	bool replace;
-	char *image_dir;       /* NULL: SOCKET.images */
-	uint64_t image_memory; /* bytes; 0: half of the host's */
-	char *module_cache;    /* a directory or "off"; NULL: module_cache.h */
-	char *hooks;           /* a directory; NULL: none */
-	char *on_term;         /* NULL or "checkpoint:DIR" */
+	char *image_dir;         /* NULL: SOCKET.images */
+	uint64_t image_memory;   /* bytes; 0: half of the host's */
+	char *module_cache;      /* a directory or "off"; NULL: module_cache.h */
+	char *hooks;             /* a directory; NULL: none */
+	char *on_term;           /* NULL or "checkpoint:DIR" */
+	char *metrics;           /* HOST:PORT or unix:PATH; NULL: none */
+	bool insecure_plaintext; /* metrics may leave the host */
+	char *log;               /* "auto", "stderr" or "journal" */
 	char *log_level;
 	char *config;
 	bool print_config, version, help;

@@ -29,6 +29,7 @@ struct ckt_policy;
 struct ckt_peer;
 struct ckt_session;
 struct ckt_memory_image;
+struct ckt_metrics_server;
 struct ckt_module_cache;
 struct ckt_nvml;
 struct ckt_stage;
@@ -118,6 +119,7 @@ struct ckt_server {
 	struct ckt_log_bucket log_buckets[CKT_LIMITS];
 	struct ckt_timer log_timer;
 	struct ckt_audit *audit; /* NULL without --audit */
+	struct ckt_metrics_server *metrics; /* NULL without --metrics */
 
 	struct ckt_stage *stages;
 	char image_dir[CKT_PATH_MAX];

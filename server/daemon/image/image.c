@@ -20,6 +20,7 @@
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/image/memory_images.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/restore_claim.h"
 #include "server/daemon/session/worker_request.h"
@@ -134,6 +135,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, res->message);
+	ckt_count_checkpoint(session->id, done, error ? 0 : res->bytes, error ? 0 : res->stopped_us);
 	if (done)
 		ckt_daemon_event(session, CKT_EVENT_SAVED, "%llu bytes, stopped for %llu us",
 			(unsigned long long)res->bytes, (unsigned long long)res->stopped_us);

@@ -12,6 +12,7 @@
 #include "server/daemon/peer/control.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/image/memory_images.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/nvml/nvml.h"
@@ -405,6 +406,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 			session->id, res->message);
 	else
 		save->bytes = res->bytes;
+	ckt_count_checkpoint(session->id, result.status == CKT_CONTROL_OK, save->bytes, 0);
 	if (result.status == CKT_CONTROL_OK && save->stop)
 		ckt_session_mark_write(session->server, session->id, CKT_MARK_PARKED, session->uid,
 			session->proven, session->status.program_name);

@@ -52,7 +52,7 @@ static int add_listener(struct ckt_server *server, int fd, const char *asked, co
 	return result;
 }
 
-static bool is_loopback(int fd)
+bool ckt_listen_is_loopback(int fd)
 {
 	struct sockaddr_storage storage;
 	socklen_t size = sizeof storage;
@@ -87,7 +87,7 @@ static int listen_tcp(
 				: "");
 		return result;
 	}
-	if (!is_loopback(fd) && !ckt_tokens_known(server) && !server->options.insecure) {
+	if (!ckt_listen_is_loopback(fd) && !ckt_tokens_known(server) && !server->options.insecure) {
 		snprintf(ret_message, message_size,
 			"--listen: other hosts can reach '%s': give --tokens FILE or --token-file FILE "
 			"(or --insecure if everyone may use the GPUs)",
@@ -95,7 +95,7 @@ static int listen_tcp(
 		close(fd);
 		return -EPERM;
 	}
-	if (!is_loopback(fd))
+	if (!ckt_listen_is_loopback(fd))
 		ckt_warning("%s: connections are %s and not encrypted: use it inside a network "
 			    "that you trust, or through a tunnel",
 			text,

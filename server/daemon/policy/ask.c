@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/daemon/image/stage.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/job.h"
@@ -84,6 +85,7 @@ void ckt_ask_waiting(const struct ckt_peer *peer, struct ckt_decision *ret_decis
 	const struct peer_facts facts = facts_of(peer);
 	const struct ckt_count_facts count = {facts.identity, facts.held.waiting};
 	facts.policy->waiting(&facts.server, &count, ret_decision);
+	ckt_count_decision(CKT_QUESTION_WAITING, ret_decision);
 }
 
 void ckt_ask_control_connection(const struct ckt_peer *peer, struct ckt_decision *ret_decision)
@@ -91,6 +93,7 @@ void ckt_ask_control_connection(const struct ckt_peer *peer, struct ckt_decision
 	const struct peer_facts facts = facts_of(peer);
 	const struct ckt_count_facts count = {facts.identity, facts.held.control};
 	facts.policy->control_connection(&facts.server, &count, ret_decision);
+	ckt_count_decision(CKT_QUESTION_CONTROL, ret_decision);
 }
 
 void ckt_ask_event_listener(const struct ckt_peer *peer, struct ckt_decision *ret_decision)
@@ -115,6 +118,7 @@ void ckt_ask_stage(const struct ckt_peer *peer, struct ckt_decision *ret_decisio
 		.of_identity = ckt_stages_of(peer->server, &facts.identity),
 		.descriptors = facts.held.descriptors};
 	facts.policy->stage(&facts.server, &stage, ret_decision);
+	ckt_count_decision(CKT_QUESTION_STAGE, ret_decision);
 }
 
 /* Whom limits may fit of what the peer would make, or of the program that it is. */
@@ -195,6 +199,7 @@ void ckt_ask_session(
 		session = session->next)
 		facts.of_identity += ckt_identity_same(&session->identity, &facts.identity);
 	peer->server->policy->session(&server, &facts, ret_decision);
+	ckt_count_decision(CKT_QUESTION_SESSION, ret_decision);
 }
 
 void ckt_ask_share_of_peer(const struct ckt_peer *peer, struct ckt_share *ret_share)
@@ -242,6 +247,7 @@ void ckt_ask_save(const struct ckt_session *session, const struct ckt_peer *peer
 	facts.held &= !beside;
 	facts.held_by_job = peer && ckt_daemon_job_is_foreign(session, peer);
 	session->server->policy->save(&server, &facts, ret_decision);
+	ckt_count_decision(CKT_QUESTION_SAVE, ret_decision);
 }
 
 void ckt_ask_pause(const struct ckt_session *session, struct ckt_decision *ret_decision)
@@ -249,6 +255,7 @@ void ckt_ask_pause(const struct ckt_session *session, struct ckt_decision *ret_d
 	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
 	const struct ckt_busy_facts facts = busy_of(session);
 	session->server->policy->pause(&server, &facts, ret_decision);
+	ckt_count_decision(CKT_QUESTION_PAUSE, ret_decision);
 }
 
 void ckt_ask_resume(const struct ckt_session *session, struct ckt_decision *ret_decision)
@@ -256,4 +263,5 @@ void ckt_ask_resume(const struct ckt_session *session, struct ckt_decision *ret_
 	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
 	const struct ckt_busy_facts facts = busy_of(session);
 	session->server->policy->resume(&server, &facts, ret_decision);
+	ckt_count_decision(CKT_QUESTION_RESUME, ret_decision);
 }

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "rpc/lease.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/session/session.h"
 
 enum {
@@ -102,6 +103,8 @@ static bool grant(struct ckt_session *session)
 			lease->question.recalled || somebody_waits(server, session));
 	if (lease->question.bytes && !bytes)
 		return false;
+	ckt_count_decision(
+		CKT_QUESTION_MEMORY, &(const struct ckt_decision){.answer = CKT_POLICY_YES});
 	answer(session, bytes);
 	return true;
 }
@@ -114,6 +117,8 @@ static void refuse(struct ckt_session *session)
 		bytes = lease->question.bytes;
 		ckt_ledger_force(&lease->holder, lease->question.gpu, bytes);
 	}
+	ckt_count_decision(CKT_QUESTION_MEMORY,
+		&(const struct ckt_decision){.answer = bytes ? CKT_POLICY_YES : CKT_POLICY_FULL});
 	answer(session, bytes);
 }
 

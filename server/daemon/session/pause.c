@@ -64,6 +64,7 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 {
 	if (!error && !res->status) {
 		ckt_timer_clear(&session->pause_timer);
+		session->metrics.paused = false;
 		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 		ckt_daemon_event(
 			session, CKT_EVENT_RESUMED, "%llu bytes", (unsigned long long)res->bytes);
@@ -142,6 +143,7 @@ void ckt_daemon_pause_adopt(struct ckt_session *session)
 		    session->server, session->id, CKT_MARK_PAUSED, &owner, text, sizeof text))
 		return;
 	int64_t until = strtoll(text, NULL, 10);
+	session->metrics.paused = true;
 	ckt_info("session %s: paused%s", session->id, until ? ", and resumes at its time" : "");
 	if (until)
 		set_timer(session, until);
@@ -167,6 +169,7 @@ static void pause_done(struct ckt_session *session, void *context, int error, vo
 		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	} else {
 		snprintf(text, sizeof text, "%lld", (long long)pause->until);
+		session->metrics.paused = true;
 		ckt_daemon_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s",
 			(unsigned long long)res->bytes, pause->until ? " until " : "",
 			pause->until ? text : "");

@@ -153,6 +153,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 {
 	char path[CKT_PATH_MAX];
 	session_path(session, path);
+	ckt_session_metrics_close(session);
 	if (!keep_socket) {
 		unlink(path);
 		ckt_owner_file_remove(session->server, session->id);
@@ -343,6 +344,7 @@ static void session_live(struct ckt_session *session)
 		session->restore ? ", restored" : "");
 	if (session->restore && !*session->successor_of)
 		remove_marks(session);
+	ckt_session_metrics_open(session);
 	ckt_daemon_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED,
 		"worker %d", (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
@@ -1174,6 +1176,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	ckt_module_cache_open(session);
 	ckt_lease_open(session);
 	ckt_turn_open(session);
+	ckt_session_metrics_open(session);
 }
 
 static int adopt(struct ckt_server *server, const char *id)

@@ -21,6 +21,7 @@
 #include "server/daemon/session/turn.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/refused_calls.h"
+#include "server/daemon/session/session_metrics.h"
 
 struct ckt_peer;
 struct ckt_daemon_request;
@@ -97,6 +98,7 @@ struct ckt_session {
 	struct ckt_group_member group;
 	struct ckt_daemon_lease lease;
 	struct ckt_daemon_turn turn;
+	struct ckt_daemon_metrics metrics;
 	/* the cgroup of the program, of a local client; empty: not known */
 	char container[CKT_LIMIT_NAME_MAX + 1];
 	uint32_t next_xid;

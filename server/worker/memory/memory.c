@@ -277,6 +277,14 @@ static void pool_take(struct ckt_memory *memory, const struct ckt_block *block, 
 
 /* ---- Blocks */
 
+/* Precondition: the lock. */
+static void use(struct ckt_memory *memory, int64_t bytes)
+{
+	memory->used += (uint64_t)bytes;
+	if (memory->told)
+		__atomic_store_n(memory->told, memory->used, __ATOMIC_RELAXED);
+}
+
 /* Room for one more block and for the account of its pool. */
 static int block_room(struct ckt_memory *memory)
 {
@@ -290,7 +298,7 @@ static void block_insert(struct ckt_memory *memory, struct ckt_block block)
 	size_t i = upper_block(memory, block.address);
 	CKT_GROW_AT(memory->blocks, memory->block_count, memory->block_room, 16, i);
 	memory->blocks[i] = block;
-	memory->used += block.granted;
+	use(memory, (int64_t)block.granted);
 }
 
 static struct ckt_block *block_find(struct ckt_memory *memory, uint64_t address)
@@ -304,7 +312,7 @@ static struct ckt_block *block_find(struct ckt_memory *memory, uint64_t address)
 static void block_free(struct ckt_memory *memory, size_t index)
 {
 	struct ckt_block block = memory->blocks[index];
-	memory->used -= block.granted;
+	use(memory, -(int64_t)block.granted);
 	account_move(memory, block.pool, block.freeing ? 0 : -(int64_t)block.granted,
 		-(int64_t)block.granted);
 	if (block.pool)
@@ -568,6 +576,14 @@ uint64_t ckt_memory_used(struct ckt_memory *memory)
 	return used;
 }
 
+void ckt_memory_tell(struct ckt_memory *memory, uint64_t *place)
+{
+	pthread_mutex_lock(&memory->lock);
+	memory->told = place;
+	use(memory, 0);
+	pthread_mutex_unlock(&memory->lock);
+}
+
 void ckt_memory_trim(struct ckt_memory *memory)
 {
 	pthread_mutex_lock(&memory->lock);
@@ -767,7 +783,7 @@ CUresult ckt_memory_charge(struct ckt_memory *memory, uint64_t size)
 	pthread_mutex_lock(&memory->lock);
 	bool good = !over_limit(memory, size) && lease_take_or_drop(memory, size);
 	if (good) {
-		memory->used += size;
+		use(memory, (int64_t)size);
 		memory->held += size;
 		memory->charged += size;
 	}
@@ -779,7 +795,7 @@ void ckt_memory_add(struct ckt_memory *memory, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
 	lease_take(memory, size, CKT_LEASE_FORCED);
-	memory->used += size;
+	use(memory, (int64_t)size);
 	memory->held += size;
 	memory->charged += size;
 	pthread_mutex_unlock(&memory->lock);
@@ -796,7 +812,7 @@ bool ckt_memory_is_over(struct ckt_memory *memory)
 void ckt_memory_uncharge(struct ckt_memory *memory, uint64_t size)
 {
 	pthread_mutex_lock(&memory->lock);
-	memory->used -= size;
+	use(memory, -(int64_t)size);
 	memory->held -= size;
 	memory->charged -= size;
 	lease_give(memory, size);

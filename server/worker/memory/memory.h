@@ -89,6 +89,7 @@ struct ckt_memory {
 	uint64_t base, size;
 	uint64_t limit; /* 0: none */
 	uint64_t used;  /* sum of granted, and what was charged */
+	uint64_t *told;  /* where others read it; NULL: nowhere */
 	/* physical memory that is not cached, and what was charged: what a limit counts */
 	uint64_t held;
 	uint64_t charged; /* of that, made outside of the allocator */
@@ -154,6 +155,8 @@ bool ckt_memory_extent_of(struct ckt_memory *memory, uint64_t address, uint64_t 
 /* Bytes a program may still ask for; driver_free is the driver's own answer. */
 uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free);
 uint64_t ckt_memory_used(struct ckt_memory *memory);
+/* From now on place holds what ckt_memory_used gives; it must live as long as the memory. */
+void ckt_memory_tell(struct ckt_memory *memory, uint64_t *place);
 /* Drops the cache. */
 void ckt_memory_trim(struct ckt_memory *memory);
 /* The same without waiting for the lock; false: it is taken. */

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/probes.h"
 #include "server/worker/libs/libs.h"
 #include "server/worker/session/call_trace.h"
+#include "server/worker/session/metrics.h"
 #include "server/worker/worker.h"
 
 enum { INLINE_BODY = 512 };
@@ -54,6 +56,7 @@ struct ckt_wcall *ckt_wcall_new(struct ckt_worker *worker)
 	both->call.status = 0;
 	both->call.step = NULL;
 	both->call.traced = NULL;
+	both->call.begun_ns = 0;
 	both->call.private = &both->private;
 	both->private.body = NULL;
 	both->private.size = 0;
@@ -126,6 +129,7 @@ static void count_bytes(struct ckt_worker *worker, uint32_t proc, size_t size)
 {
 	if (proc < CKT_STATS)
 		__atomic_fetch_add(&worker->stats[proc].bytes_out, size, __ATOMIC_RELAXED);
+	ckt_worker_metrics_sent(proc, size);
 }
 
 /* false: that connection is gone. */
@@ -198,6 +202,8 @@ void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 	if (call->header.flags & CKT_CALL_BATCHED) {
 		if (result)
 			ckt_worker_defer(call->worker, result);
+		ckt_worker_metrics_end(call, (int)result);
+		CKT_PROBE2(call_end, call->proc ? call->proc->name : "", (int)result);
 		ckt_wcall_free(call);
 		return;
 	}
@@ -210,6 +216,8 @@ void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 	}
 	ckt_put_u32(private->body, (uint32_t)result);
 	answer(call, 0);
+	ckt_worker_metrics_end(call, (int)result);
+	CKT_PROBE2(call_end, call->proc ? call->proc->name : "", (int)result);
 	ckt_wcall_free(call);
 }
 

@@ -33,6 +33,7 @@ struct ckt_wcall {
 	int status;
 	struct ckt_lib_step *step; /* to be recorded if it succeeds; see libs/state.h */
 	struct ckt_traced *traced; /* NULL: not in a trace; see call_trace.h */
+	int64_t begun_ns;          /* of a waited call, for metrics.h; 0: not known */
 	struct ckt_wcall_private *private;
 };
 

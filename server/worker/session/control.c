@@ -34,6 +34,7 @@
 #include "server/worker/session/executor.h"
 #include "server/worker/session/group.h"
 #include "server/worker/session/lane.h"
+#include "server/worker/session/metrics.h"
 #include "server/worker/session/start.h"
 #include "server/worker/session/turn.h"
 #include "server/worker/worker.h"
@@ -419,6 +420,18 @@ static int take_turns(struct ckt_request *request)
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
+/* The page in which the server reads what this worker counts: only once there are devices. */
+static int use_metrics(struct ckt_request *request)
+{
+	bool good = atomic_load(&has_devices) && request->passed_fd >= 0;
+	int error = good ? ckt_worker_metrics_use(request->worker, request->passed_fd) : -EINVAL;
+	if (good)
+		request->passed_fd = -1;
+	if (error)
+		ckt_warning("no metrics of this session: %s", strerror(-error));
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
 /* ---- Questions */
 
 static int origin(struct ckt_request *request)
@@ -652,6 +665,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_LEASE] = lease_join,
 		[CKT_WORKER_LEASE_RECALL] = lease_recall,
 		[CKT_WORKER_TURN] = take_turns,
+		[CKT_WORKER_METRICS] = use_metrics,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]
 		? serve[proc](request)

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/crowd.h"
 #include "base/log.h"
+#include "base/probes.h"
 #include "base/processors.h"
 #include "checkpoint/freeze/freeze.h"
 #include "rpc/net.h"
@@ -40,6 +41,7 @@
 #include "server/worker/session/hostfunc.h"
 #include "server/worker/session/lane.h"
 #include "server/worker/session/long_call.h"
+#include "server/worker/session/metrics.h"
 #include "server/worker/session/notify.h"
 #include "server/worker/session/start.h"
 #include "server/worker/session/turn.h"
@@ -77,6 +79,7 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 	pthread_mutex_lock(&worker->mail_lock);
 	if (worker->state == CKT_STATE_RUNNING)
 		worker->state = CKT_STATE_DETACHED;
+	ckt_worker_metrics_state(worker);
 	worker->detached_ms = ckt_net_now_ms();
 	pthread_mutex_unlock(&worker->mail_lock);
 	/* After the state: no further lane is taken. */
@@ -102,6 +105,7 @@ static void take_client(struct ckt_worker *worker)
 	ckt_input_connect(&worker->input, fd);
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->state = CKT_STATE_RUNNING;
+	ckt_worker_metrics_state(worker);
 	pthread_mutex_unlock(&worker->mail_lock);
 	ckt_hostmem_attach(worker, memory_fd);
 	int result = ckt_worker_connection_answer(worker, xid, takes_rings);
@@ -132,7 +136,9 @@ static void take_mail(struct ckt_worker *worker)
 	if (freeze) {
 		ckt_turn_leave();
 		ckt_worker_lanes_bar(worker, true);
+		CKT_PROBE1(freeze_begin, worker->session);
 		ckt_checkpoint_freeze_executor(worker);
+		CKT_PROBE1(freeze_end, worker->session);
 		ckt_turn_return();
 		ckt_worker_lanes_bar(worker, false);
 	}
@@ -282,6 +288,7 @@ static void count(struct ckt_worker *worker, const struct ckt_call_header *heade
 	else
 		__atomic_store_n(&stat->waited, stat->waited + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&stat->bytes_in, stat->bytes_in + bytes, __ATOMIC_RELAXED);
+	ckt_worker_metrics_call(index, !(header->flags & CKT_CALL_BATCHED), bytes);
 }
 
 /* Whether the numbering is right, and whether the call is to be executed now. */
@@ -319,6 +326,9 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 	const struct ckt_call_header *header = &call->header;
 	int result = CUDA_SUCCESS;
 	ckt_pending_fence(worker);
+	CKT_PROBE2(call_begin, call->proc->name, header->flags & CKT_CALL_BATCHED ? 0 : 1);
+	if (!(header->flags & CKT_CALL_BATCHED))
+		ckt_worker_metrics_begin(call);
 	if (header->context && (!worker->current || worker->current->id != header->context))
 		result = ckt_worker_use_context(worker, header->context);
 	struct ckt_cursor args = call->args;

@@ -20,6 +20,7 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/parting.h"
 #include "server/worker/session/start.h"
+#include "server/worker/session/metrics.h"
 #include "server/worker/worker.h"
 
 /* A build without NCCL's headers lacks these. */
@@ -130,6 +131,7 @@ static void end_sleep(struct ckt_worker *worker, bool session_ends)
 	worker->detached_ms = ckt_net_now_ms();
 	if (session_ends)
 		worker->state = CKT_STATE_ENDING;
+	ckt_worker_metrics_state(worker);
 }
 
 static uint64_t collectives_issued(struct ckt_worker *worker)

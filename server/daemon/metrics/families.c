@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Families of metrics, and how they are written; see families.h. */
+#include "server/daemon/metrics/families.h"
+
+#include <string.h>
+
+const struct ckt_metric_family ckt_metric_families[CKT_METRICS] = {
+	[CKT_METRIC_BUILD] = {"cricket_build_info", "gauge",
+		"Always 1; the labels tell the version and the kind of driver."},
+	[CKT_METRIC_SESSIONS] = {"cricket_sessions", "gauge",
+		"Sessions by owner and state."},
+	[CKT_METRIC_SESSIONS_MAX] = {"cricket_sessions_max", "gauge",
+		"Sessions that the server takes at one time (--max-sessions); 0: no limit."},
+	[CKT_METRIC_SESSION_EVENTS] = {"cricket_session_events", "counter",
+		"Events of sessions, as cricketctl events tells them."},
+	[CKT_METRIC_CONNECTIONS] = {"cricket_connections", "gauge",
+		"Connections that the server itself serves: waiting for a worker, or of cricketctl."},
+	[CKT_METRIC_WARM] = {"cricket_warm_workers", "gauge",
+		"Workers without a session (--warm): ready, or being made."},
+	[CKT_METRIC_GPU_MEMORY] = {"cricket_gpu_memory_bytes", "gauge",
+		"Memory of the GPU."},
+	[CKT_METRIC_GPU_HELD] = {"cricket_gpu_memory_held_bytes", "gauge",
+		"Memory of the GPU that sessions of the owner hold."},
+	[CKT_METRIC_GPU_ALLOWED] = {"cricket_gpu_memory_allowed_bytes", "gauge",
+		"What all sessions may hold of the GPU: --gpu-memory, else all of it."},
+	[CKT_METRIC_GPU_LEASED] = {"cricket_gpu_memory_leased_bytes", "gauge",
+		"What the server has granted to sessions of the GPU, with their contexts."},
+	[CKT_METRIC_GPU_SWAPPED] = {"cricket_gpu_memory_swapped_bytes", "gauge",
+		"Memory of sessions that waits on the host; 0 in this version."},
+	[CKT_METRIC_CALLS] = {"cricket_calls", "counter",
+		"Calls of the owner's sessions by class."},
+	[CKT_METRIC_WAITS] = {"cricket_waited_calls", "counter",
+		"Those of them whose caller waits for the reply."},
+	[CKT_METRIC_RECEIVED] = {"cricket_received_bytes", "counter",
+		"Bytes of commands from programs, without those of lanes."},
+	[CKT_METRIC_SENT] = {"cricket_sent_bytes", "counter",
+		"Bytes of replies to programs, without those of lanes."},
+	[CKT_METRIC_FAILURES] = {"cricket_call_failures", "counter",
+		"Calls that failed, by kind."},
+	[CKT_METRIC_LATENCY] = {"cricket_waited_call_seconds", "histogram",
+		"Time from the execution of a waited call until its reply, by class."},
+	[CKT_METRIC_CHECKPOINTS] = {"cricket_checkpoints", "counter",
+		"Images of sessions that were written, or not."},
+	[CKT_METRIC_CHECKPOINT_BYTES] = {"cricket_checkpoint_bytes", "counter",
+		"Bytes of those that were written."},
+	[CKT_METRIC_STOPS] = {"cricket_checkpoint_stop_seconds", "histogram",
+		"How long programs stood still for an image."},
+	[CKT_METRIC_MIGRATIONS] = {"cricket_migrations", "counter",
+		"Sessions that moved to another server."},
+	[CKT_METRIC_DECISIONS] = {"cricket_decisions", "counter",
+		"Answers of the policy, by question and answer."},
+	[CKT_METRIC_STRANGERS] = {"cricket_refusals", "counter",
+		"What the server refused or missed, by kind; the log holds the first of each."},
+	[CKT_METRIC_SCRAPES] = {"cricket_scrapes", "counter",
+		"Texts of metrics that the server has made."},
+	[CKT_METRIC_SCRAPE_SECONDS] = {"cricket_scrape_seconds", "counter",
+		"Time that the server took to make them."},
+	[CKT_METRIC_CPU] = {"process_cpu_seconds", "counter",
+		"Processor time of the server, without its workers."},
+	[CKT_METRIC_RESIDENT] = {"process_resident_memory_bytes", "gauge",
+		"Resident memory of the server."},
+	[CKT_METRIC_VIRTUAL] = {"process_virtual_memory_bytes", "gauge",
+		"Address space of the server."},
+	[CKT_METRIC_OPEN_FDS] = {"process_open_fds", "gauge",
+		"Open file descriptors of the server."},
+	[CKT_METRIC_MAX_FDS] = {"process_max_fds", "gauge",
+		"File descriptors that the server may open; 0: not known."},
+	[CKT_METRIC_START] = {"process_start_time_seconds", "gauge",
+		"When the server started, in seconds since the epoch."},
+};
+
+static bool is_counter(const struct ckt_metric_family *family)
+{
+	return strcmp(family->type, "counter") == 0;
+}
+
+void ckt_metric_begin(struct ckt_metric_writer *writer, enum ckt_metric metric)
+{
+	const struct ckt_metric_family *family = &ckt_metric_families[metric];
+	/* The older format knows no families: there the suffix is part of the name. */
+	const char *suffix = is_counter(family) && !writer->openmetrics ? "_total" : "";
+	writer->now = metric;
+	fprintf(writer->to, "# HELP %s%s %s\n", family->name, suffix, family->help);
+	fprintf(writer->to, "# TYPE %s%s %s\n", family->name, suffix, family->type);
+}
+
+static void put_value(FILE *to, const char *value)
+{
+	for (; *value; value++) {
+		if (*value == '\n')
+			fputs("\\n", to);
+		else if (*value == '"' || *value == '\\')
+			fprintf(to, "\\%c", *value);
+		else
+			fputc((unsigned char)*value < 32 || *value == 127 ? '?' : *value, to);
+	}
+}
+
+/* bound: the value of the label `le`; NULL: none. */
+static void put(struct ckt_metric_writer *writer, const char *suffix, const char *const *labels,
+	const char *bound, double value)
+{
+	FILE *to = writer->to;
+	const char *between = "{";
+	fprintf(to, "%s%s", ckt_metric_families[writer->now].name, suffix);
+	for (; labels && *labels; labels += 2) {
+		fprintf(to, "%s%s=\"", between, labels[0]);
+		put_value(to, labels[1]);
+		fputc('"', to);
+		between = ",";
+	}
+	if (bound) {
+		fprintf(to, "%sle=\"%s\"", between, bound);
+		between = ",";
+	}
+	fprintf(to, "%s %.17g\n", *between == ',' ? "}" : "", value);
+}
+
+void ckt_metric_put(struct ckt_metric_writer *writer, const char *const *labels, double value)
+{
+	put(writer, is_counter(&ckt_metric_families[writer->now]) ? "_total" : "", labels, NULL,
+		value);
+}
+
+void ckt_metric_put_histogram(struct ckt_metric_writer *writer, const char *const *labels,
+	const uint64_t *counts, const double *bounds, unsigned buckets, double sum)
+{
+	uint64_t count = 0;
+	char bound[32];
+	for (unsigned i = 0; i < buckets; i++) {
+		count += counts[i];
+		/* OpenMetrics asks for a point in it; with it both formats have one text. */
+		snprintf(bound, sizeof bound, "%.9g", i + 1 < buckets ? bounds[i] : 0);
+		if (!strpbrk(bound, ".e"))
+			strcat(bound, ".0");
+		put(writer, "_bucket", labels, i + 1 < buckets ? bound : "+Inf", (double)count);
+	}
+	put(writer, "_sum", labels, NULL, sum);
+	put(writer, "_count", labels, NULL, (double)count);
+}
+
+void ckt_metric_end(struct ckt_metric_writer *writer)
+{
+	if (writer->openmetrics)
+		fputs("# EOF\n", writer->to);
+}

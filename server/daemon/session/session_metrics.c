@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages of workers; see session_metrics.h. */
+#include "server/daemon/session/session_metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/daemon/metrics/owners.h"
+#include "server/daemon/session/session.h"
+
+enum { CALL_TIMEOUT_MS = 10000 };
+
+/* The largest number that a double, which a reader makes of it, holds exactly. */
+#define COUNT_MAX (UINT64_C(1) << 53)
+
+static void answered(struct ckt_session *session, void *context, int error, void *result)
+{
+	(void)context, (void)result;
+	if (error)
+		ckt_debug("session %s: its worker counts nothing: %s", session->id,
+			strerror(-error));
+}
+
+/* Sealed, so that the worker cannot cut it off under the server.  The descriptor, or -errno. */
+static int make_page(const struct ckt_session_metrics **ret_page)
+{
+	int fd = memfd_create("cricket-metrics", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	void *page = MAP_FAILED;
+	if (ftruncate(fd, CKT_METRICS_PAGE_SIZE) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		page = mmap(NULL, CKT_METRICS_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED) {
+		int result = -errno;
+		close(fd);
+		return result;
+	}
+	*ret_page = page;
+	return fd;
+}
+
+static void unmap(struct ckt_daemon_metrics *metrics)
+{
+	if (metrics->page)
+		munmap((void *)metrics->page, CKT_METRICS_PAGE_SIZE);
+	metrics->page = NULL;
+}
+
+void ckt_session_metrics_open(struct ckt_session *session)
+{
+	struct ckt_daemon_metrics *metrics = &session->metrics;
+	if (!session->server->options.metrics || metrics->page)
+		return;
+	int fd = make_page(&metrics->page);
+	if (fd < 0) {
+		ckt_debug("session %s: no page for its metrics: %s", session->id, strerror(-fd));
+		return;
+	}
+	memset(&metrics->seen, 0, sizeof metrics->seen);
+	if (ckt_session_call(session, CKT_WORKER_METRICS, NULL, NULL, fd, NULL, 0, CALL_TIMEOUT_MS,
+		    answered, NULL))
+		unmap(metrics);
+}
+
+void ckt_session_metrics_close(struct ckt_session *session)
+{
+	if (session->metrics.page)
+		ckt_session_metrics_add(session, ckt_metrics_owner_sums(session->server, session->uid));
+	unmap(&session->metrics);
+}
+
+/* Of counts alone: a field of memory_bytes is of now. */
+static void add_counts(const struct ckt_session_metrics *page, struct ckt_session_metrics *seen,
+	struct ckt_session_metrics *sums)
+{
+	size_t first = offsetof(struct ckt_session_metrics, calls) / sizeof(uint64_t),
+	       end = offsetof(struct ckt_session_metrics, memory_bytes) / sizeof(uint64_t);
+	const uint64_t *from = (const uint64_t *)page;
+	uint64_t *old = (uint64_t *)seen, *to = (uint64_t *)sums;
+	for (size_t i = first; i < end; i++) {
+		uint64_t now = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		if (now > COUNT_MAX)
+			now = COUNT_MAX;
+		if (now <= old[i])
+			continue;
+		to[i] = now - old[i] > COUNT_MAX - to[i] ? COUNT_MAX : to[i] + (now - old[i]);
+		old[i] = now;
+	}
+}
+
+void ckt_session_metrics_add(struct ckt_session *session, struct ckt_session_metrics *sums)
+{
+	const struct ckt_session_metrics *page = session->metrics.page;
+	const struct ckt_driver_info *driver = &session->server->driver;
+	struct ckt_session_metrics *seen = &session->metrics.seen;
+	if (!page)
+		return;
+	add_counts(page, seen, sums);
+	seen->state = __atomic_load_n(&page->state, __ATOMIC_RELAXED);
+	for (unsigned gpu = 0; gpu < driver->gpu_count && gpu < CKT_DEVICES_MAX; gpu++) {
+		uint64_t bytes = __atomic_load_n(&page->memory_bytes[gpu], __ATOMIC_RELAXED);
+		uint64_t most = driver->gpus[gpu].memory_bytes;
+		seen->memory_bytes[gpu] = bytes < most ? bytes : most;
+	}
+}
