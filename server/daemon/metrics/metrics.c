@@ -201,6 +201,7 @@ static void run(struct ckt_metrics_server *metrics)
 	for (struct connection *c = metrics->oldest; c; c = c->next)
 		if (now - c->begun_ms >= CKT_METRICS_AGE_MS)
 			end(c);
+	unsigned before = metrics->count;
 	MHD_run(metrics->daemon);
 	for (struct connection *c = metrics->oldest; c && next < 0; c = c->next)
 		if (!c->ended)
@@ -208,6 +209,9 @@ static void run(struct ckt_metrics_server *metrics)
 	if (MHD_get_timeout(metrics->daemon, &wait) == MHD_YES &&
 		(next < 0 || wait < (MHD_UNSIGNED_LONG_LONG)next))
 		next = (int64_t)wait;
+	/* With all places taken it does not listen, and takes that up at its next run alone. */
+	if (before >= CKT_METRICS_CONNECTIONS && metrics->count < before)
+		next = 0;
 	if (next >= 0)
 		ckt_timer_set(&metrics->server->loop, &metrics->timer, next);
 	else

@@ -18,8 +18,8 @@ struct ckt_server;
 
 enum {
 	CKT_METRICS_CONNECTIONS = 64,
-	CKT_METRICS_AGE_MS = 10000, /* of a connection; requests take milliseconds */
-	CKT_METRICS_FRESH_MS = 250, /* a text is given again for so long */
+	CKT_METRICS_AGE_MS = 5000,  /* of a connection; requests take milliseconds */
+	CKT_METRICS_FRESH_MS = 100, /* a text is given again for so long */
 	CKT_METRICS_REQUEST_BYTES = 8192,
 };
 
