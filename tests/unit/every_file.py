@@ -54,6 +54,7 @@ UNIT = {
     "server/daemon": "daemon",
     "server/daemon/audit": "daemon",
     "server/daemon/image": "daemon",
+    "server/daemon/metrics": "daemon",
     "server/daemon/nvml": "daemon",
     "server/daemon/peer": "daemon",
     "server/daemon/policy": "daemon",

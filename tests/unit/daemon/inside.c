@@ -234,6 +234,8 @@ static void serve(struct ckt_source *source, uint32_t events)
 				worker.lease_channel = passed;
 			else if (header.proc == CKT_WORKER_TURN && worker.turn_channel == -1)
 				worker.turn_channel = passed;
+			else if (header.proc == CKT_WORKER_METRICS && worker.metrics == -1)
+				worker.metrics = passed;
 			else
 				close(passed);
 		}

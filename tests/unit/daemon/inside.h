@@ -49,6 +49,7 @@ extern struct fake_worker {
 	int channel;       /* where a test sets it to -1: the latest group channel, the test's */
 	int lease_channel; /* the same, of leases */
 	int turn_channel;  /* the same, of turns */
+	int metrics;       /* the same: the latest page of METRICS */
 	struct ckt_worker_lease_res leases; /* of LEASE and LEASE_RECALL */
 	struct ckt_worker_lease_args lease; /* of the last LEASE */
 } worker;
