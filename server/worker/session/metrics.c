@@ -22,22 +22,23 @@ static const struct {
 	const char *part;
 	enum ckt_call_class is;
 } parts[] = {
-	{"Synchronize", CKT_CLASS_WAIT},
-	{"StreamQuery", CKT_CLASS_WAIT},
-	{"EventQuery", CKT_CLASS_WAIT},
-	{"Launch", CKT_CLASS_LAUNCH},
+	{"synchronize", CKT_CLASS_WAIT},
+	{"stream_query", CKT_CLASS_WAIT},
+	{"event_query", CKT_CLASS_WAIT},
 	{"launch", CKT_CLASS_LAUNCH},
-	{"cuMemcpy", CKT_CLASS_COPY},
-	{"cuMemset", CKT_CLASS_COPY},
-	{"cuMemPrefetch", CKT_CLASS_COPY},
-	{"cuMem", CKT_CLASS_MEMORY},
-	{"cuArray", CKT_CLASS_MEMORY},
-	{"cuMipmapped", CKT_CLASS_MEMORY},
-	{"cuModule", CKT_CLASS_MODULE},
-	{"cuLibrary", CKT_CLASS_MODULE},
-	{"cuLink", CKT_CLASS_MODULE},
-	{"cuKernel", CKT_CLASS_MODULE},
+	{"stream_mem_ops", CKT_CLASS_OTHER},
+	{"memcpy", CKT_CLASS_COPY},
+	{"lane_", CKT_CLASS_COPY},
+	{"memset", CKT_CLASS_COPY},
+	{"module", CKT_CLASS_MODULE},
 	{"blob", CKT_CLASS_MODULE},
+	{"link", CKT_CLASS_MODULE},
+	{"function", CKT_CLASS_MODULE},
+	{"mem_", CKT_CLASS_MEMORY},
+	{"pool_", CKT_CLASS_MEMORY},
+	{"array_", CKT_CLASS_MEMORY},
+	{"address_", CKT_CLASS_MEMORY},
+	{"physical_", CKT_CLASS_MEMORY},
 };
 
 static enum ckt_call_class class_of(uint32_t index)
