@@ -118,7 +118,7 @@ struct ckt_server {
 	unsigned descriptor_count;         /* that the server may have open; 0: not known */
 	struct ckt_log_bucket log_buckets[CKT_LIMITS];
 	struct ckt_timer log_timer;
-	struct ckt_audit *audit; /* NULL without --audit */
+	struct ckt_audit *audit;            /* NULL without --audit */
 	struct ckt_metrics_server *metrics; /* NULL without --metrics */
 
 	struct ckt_stage *stages;

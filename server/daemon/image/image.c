@@ -135,7 +135,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	else if (res->status)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, res->message);
-	ckt_count_checkpoint(session->id, done, error ? 0 : res->bytes, error ? 0 : res->stopped_us);
+	ckt_count_checkpoint(
+		session->id, done, error ? 0 : res->bytes, error ? 0 : res->stopped_us);
 	if (done)
 		ckt_daemon_event(session, CKT_EVENT_SAVED, "%llu bytes, stopped for %llu us",
 			(unsigned long long)res->bytes, (unsigned long long)res->stopped_us);

@@ -140,8 +140,8 @@ static void put_gpus(struct ckt_metric_writer *to, enum ckt_metric metric, unsig
 	ckt_metric_begin(to, metric);
 	for (unsigned gpu = 0; gpu < count; gpu++) {
 		snprintf(number, sizeof number, "%u", gpu);
-		ckt_metric_put(to, (const char *const[]){"gpu", number, NULL},
-			(double)value(server, gpu));
+		ckt_metric_put(
+			to, (const char *const[]){"gpu", number, NULL}, (double)value(server, gpu));
 	}
 }
 
@@ -334,9 +334,8 @@ char *ckt_metrics_collect(struct ckt_server *server, bool openmetrics, size_t *r
 
 bool ckt_metrics_ready(const struct ckt_server *server, const char **ret_reason)
 {
-	*ret_reason = server->stopping ? "the server ends"
-		: !server->driver.gpu_count
-		? "the driver has no GPU"
+	*ret_reason = server->stopping      ? "the server ends"
+		: !server->driver.gpu_count ? "the driver has no GPU"
 		: server->options.max_sessions &&
 			server->session_count >= server->options.max_sessions
 		? "all sessions of --max-sessions are taken"

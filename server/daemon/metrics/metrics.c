@@ -55,8 +55,8 @@ struct ckt_metrics_server {
 
 /* ---- Answers */
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status,
-	struct MHD_Response *response)
+static enum MHD_Result answer(
+	struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
 {
 	return response ? MHD_queue_response(connection, status, response) : MHD_NO;
 }
@@ -90,8 +90,7 @@ static enum MHD_Result answer_text(
 static enum MHD_Result answer_metrics(
 	struct ckt_metrics_server *metrics, struct MHD_Connection *connection)
 {
-	const char *accept =
-		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
+	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
 	bool openmetrics = accept && strstr(accept, "application/openmetrics-text");
 	struct made *made = &metrics->made[openmetrics];
 	int64_t now = ckt_net_now_ms();
@@ -138,8 +137,7 @@ static enum MHD_Result request(void *context, struct MHD_Connection *connection,
 		return answer_text(connection, MHD_HTTP_OK, "ok\n");
 	if (strcmp(url, "/readyz") == 0)
 		return answer_ready(metrics, connection);
-	return answer_text(
-		connection, MHD_HTTP_NOT_FOUND, "see /metrics, /healthz and /readyz\n");
+	return answer_text(connection, MHD_HTTP_NOT_FOUND, "see /metrics, /healthz and /readyz\n");
 }
 
 /* ---- Connections */
@@ -174,8 +172,8 @@ static void watch(void *context, struct MHD_Connection *mhd, void **socket_conte
 		connection = info ? calloc(1, sizeof *connection) : NULL;
 		if (!connection)
 			return;
-		*connection = (struct connection){
-			.fd = info->connect_fd, .begun_ms = ckt_net_now_ms()};
+		*connection =
+			(struct connection){.fd = info->connect_fd, .begun_ms = ckt_net_now_ms()};
 		*metrics->end = connection;
 		metrics->end = &connection->next;
 		metrics->count++;
@@ -250,8 +248,8 @@ static int remove_old(const char *path)
 	return unlink(path) ? -errno : 0;
 }
 
-static int listen_at(struct ckt_metrics_server *metrics, int *ret_fd, char *ret_message,
-	size_t message_size)
+static int listen_at(
+	struct ckt_metrics_server *metrics, int *ret_fd, char *ret_message, size_t message_size)
 {
 	const struct ckt_options *options = &metrics->server->options;
 	struct ckt_address address;

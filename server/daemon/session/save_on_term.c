@@ -73,8 +73,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		result = -errno;
 		why = strerror(errno);
 	}
-	ckt_count_checkpoint(save->session, !result, error ? 0 : res->bytes,
-		error ? 0 : res->stopped_us);
+	ckt_count_checkpoint(
+		save->session, !result, error ? 0 : res->bytes, error ? 0 : res->stopped_us);
 	if (result) {
 		ckt_error("session %s: not saved at SIGTERM: %s", save->session, why);
 		remove_partial(save);

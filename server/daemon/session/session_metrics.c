@@ -22,8 +22,8 @@ static void answered(struct ckt_session *session, void *context, int error, void
 {
 	(void)context, (void)result;
 	if (error)
-		ckt_debug("session %s: its worker counts nothing: %s", session->id,
-			strerror(-error));
+		ckt_debug(
+			"session %s: its worker counts nothing: %s", session->id, strerror(-error));
 }
 
 /* Sealed, so that the worker cannot cut it off under the server.  The descriptor, or -errno. */
@@ -71,7 +71,8 @@ void ckt_session_metrics_open(struct ckt_session *session)
 void ckt_session_metrics_close(struct ckt_session *session)
 {
 	if (session->metrics.page)
-		ckt_session_metrics_add(session, ckt_metrics_owner_sums(session->server, session->uid));
+		ckt_session_metrics_add(
+			session, ckt_metrics_owner_sums(session->server, session->uid));
 	unmap(&session->metrics);
 }
 

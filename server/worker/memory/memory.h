@@ -89,7 +89,7 @@ struct ckt_memory {
 	uint64_t base, size;
 	uint64_t limit; /* 0: none */
 	uint64_t used;  /* sum of granted, and what was charged */
-	uint64_t *told;  /* where others read it; NULL: nowhere */
+	uint64_t *told; /* where others read it; NULL: nowhere */
 	/* physical memory that is not cached, and what was charged: what a limit counts */
 	uint64_t held;
 	uint64_t charged; /* of that, made outside of the allocator */

@@ -66,5 +66,5 @@ static void test_histogram(void)
 	end(&to, "cricket_waited_call_seconds_bucket{class=\"copy\",le=\"+Inf\"} 1\n");
 }
 
-UNIT_SUITE(families, {"formats", test_formats}, {"labels", test_labels},
-	{"histogram", test_histogram})
+UNIT_SUITE(
+	families, {"formats", test_formats}, {"labels", test_labels}, {"histogram", test_histogram})

@@ -62,14 +62,16 @@ static void test_fields(void)
 	errno = EXDEV;
 	ckt_warning("session %s: is %s", session->id, "late");
 	IS(errno, EXDEV);
-	HAS(entry(), "PRIORITY=4\nSYSLOG_IDENTIFIER=cricket-server\n"
-		     "MESSAGE=session 0a0a0a0a0a0a: is late\nCRICKET_SESSION=0a0a0a0a0a0a\n"
-		     "CRICKET_OWNER=uid:1234\nCRICKET_JOB=train\n");
+	HAS(entry(),
+		"PRIORITY=4\nSYSLOG_IDENTIFIER=cricket-server\n"
+		"MESSAGE=session 0a0a0a0a0a0a: is late\nCRICKET_SESSION=0a0a0a0a0a0a\n"
+		"CRICKET_OWNER=uid:1234\nCRICKET_JOB=train\n");
 	ckt_debug("not wanted");
 	TEXT(entry(), "");
 	ckt_info("session 0b0b0b0b0b0b: unknown");
-	TEXT(entry(), "PRIORITY=6\nSYSLOG_IDENTIFIER=cricket-server\n"
-		      "MESSAGE=session 0b0b0b0b0b0b: unknown\n");
+	TEXT(entry(),
+		"PRIORITY=6\nSYSLOG_IDENTIFIER=cricket-server\n"
+		"MESSAGE=session 0b0b0b0b0b0b: unknown\n");
 	/* A peer's text makes no field. */
 	ckt_info("session 0a0a0a0a0a0a: %s", "x\nCRICKET_OWNER=uid:0\nPRIORITY=0");
 	HAS(entry(), "MESSAGE=session 0a0a0a0a0a0a: x?CRICKET_OWNER=uid:0?PRIORITY=0\n");

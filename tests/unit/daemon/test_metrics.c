@@ -132,5 +132,4 @@ static void test_crowd(void)
 	server.options.metrics = NULL;
 }
 
-UNIT_SUITE(metrics, {"addresses", test_addresses}, {"answers", test_answers},
-	{"crowd", test_crowd})
+UNIT_SUITE(metrics, {"addresses", test_addresses}, {"answers", test_answers}, {"crowd", test_crowd})

@@ -36,8 +36,8 @@ static struct ckt_session *begin(void)
 	worker.metrics = -1;
 	ckt_session_metrics_open(session);
 	CU_ASSERT_TRUE_FATAL(run_until(has_page, NULL));
-	page = mmap(NULL, CKT_METRICS_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, worker.metrics,
-		0);
+	page = mmap(
+		NULL, CKT_METRICS_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, worker.metrics, 0);
 	CU_ASSERT_TRUE_FATAL(page != MAP_FAILED);
 	return session;
 }
