@@ -69,6 +69,7 @@ static void add_up(struct ckt_server *server, struct sums *sums)
 	for (struct ckt_session *session = server->sessions; session; session = session->next) {
 		unsigned owner = ckt_metrics_owner_index(server, session->uid);
 		ckt_session_metrics_add(session, ckt_metrics_owner_at(owner));
+		ckt_session_metrics_add_turns(session, ckt_metrics_owner_turns(owner));
 		unsigned place = owner < CKT_METRICS_OWNERS ? owner : CKT_METRICS_OWNERS;
 		sums->sessions[place][state_of(session)]++;
 		add_held(session, sums->held[place]);
@@ -227,7 +228,31 @@ static void put_calls(struct ckt_metric_writer *to, const struct sums *sums)
 			(double)sums->latency_ns[c] * 1e-9);
 }
 
-static void put_events(struct ckt_metric_writer *to)
+static void put_turns(struct ckt_server *server, struct ckt_metric_writer *to)
+{
+	char number[16];
+	unsigned count = server->driver.gpu_count;
+	ckt_metric_begin(to, CKT_METRIC_TURNS);
+	for (unsigned gpu = 0; gpu < count && gpu < CKT_DEVICES_MAX; gpu++)
+		for (unsigned what = 0; what < CKT_COUNTED_TURNS; what++) {
+			snprintf(number, sizeof number, "%u", gpu);
+			ckt_metric_put(to,
+				(const char *const[]){"gpu", number, "step",
+					ckt_counted_turn_name((enum ckt_counted_turn)what), NULL},
+				(double)ckt_counters.turns[gpu][what]);
+		}
+	ckt_metric_begin(to, CKT_METRIC_TURN_SECONDS);
+	for (unsigned gpu = 0; gpu < count && gpu < CKT_DEVICES_MAX; gpu++)
+		for (unsigned owner = 0; owner < ckt_metrics_owner_count(); owner++) {
+			snprintf(number, sizeof number, "%u", gpu);
+			ckt_metric_put(to,
+				(const char *const[]){"gpu", number, "owner",
+					ckt_metrics_owner_name(owner), NULL},
+				(double)ckt_metrics_owner_turns(owner)[gpu] * 1e-9);
+		}
+}
+
+static void put_events(struct ckt_server *server, struct ckt_metric_writer *to)
 {
 	const struct ckt_counters *counters = &ckt_counters;
 	double bounds[CKT_STOP_BUCKETS];
@@ -256,6 +281,7 @@ static void put_events(struct ckt_metric_writer *to)
 					ckt_counted_answer_name((enum ckt_policy_answer)answer),
 					NULL},
 				(double)counters->decisions[question][answer]);
+	put_turns(server, to);
 	ckt_metric_begin(to, CKT_METRIC_STRANGERS);
 	for (unsigned kind = 0; kind < CKT_LIMITS; kind++)
 		ckt_metric_put(to, (const char *const[]){"kind", strangers[kind], NULL},
@@ -318,7 +344,7 @@ char *ckt_metrics_collect(struct ckt_server *server, bool openmetrics, size_t *r
 	put_sessions(&to, &sums);
 	put_memory(server, &to, &sums);
 	put_calls(&to, &sums);
-	put_events(&to);
+	put_events(server, &to);
 	put_process(server, &to);
 	put_single(&to, CKT_METRIC_SCRAPES, (double)scrapes);
 	scrape_ns += (uint64_t)(ckt_now_ns() - begun);

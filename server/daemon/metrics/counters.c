@@ -16,6 +16,20 @@ static const char *const questions[CKT_COUNTED_QUESTIONS] = {
 static const char *const answers[CKT_COUNTED_ANSWERS] = {
 	"yes", "wait", "full", "no_space", "denied", "busy", "no_device", "stopping"};
 
+static const char *const turns[CKT_COUNTED_TURNS] = {"given", "limited", "overdue"};
+
+const char *ckt_counted_turn_name(enum ckt_counted_turn what)
+{
+	return turns[what];
+}
+
+void ckt_count_turn(
+	const char *session, unsigned gpu, enum ckt_counted_turn what, int64_t length_ns)
+{
+	ckt_counters.turns[gpu][what]++;
+	CKT_PROBE4(turn, session, gpu, turns[what], length_ns);
+}
+
 const char *ckt_counted_question_name(enum ckt_counted_question question)
 {
 	return questions[question];

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "server/daemon/policy/policy.h"
 
 enum {
@@ -32,12 +33,21 @@ enum ckt_counted_question {
 	CKT_COUNTED_QUESTIONS
 };
 
+/* What the scheduler did with a turn on a GPU. */
+enum ckt_counted_turn {
+	CKT_TURN_WAS_GIVEN,
+	CKT_TURN_WAS_LIMITED, /* another wants the GPU: it got an end */
+	CKT_TURN_WAS_OVERDUE, /* it did not come back in time, and was passed over */
+	CKT_COUNTED_TURNS
+};
+
 struct ckt_counters {
 	uint64_t events[CKT_COUNTED_EVENTS];
 	uint64_t decisions[CKT_COUNTED_QUESTIONS][CKT_COUNTED_ANSWERS];
 	uint64_t strangers[CKT_COUNTED_LIMITS]; /* messages that strangers brought about */
 	uint64_t checkpoints, checkpoint_failures, checkpoint_bytes;
 	uint64_t stops[CKT_STOP_BUCKETS], stop_us;
+	uint64_t turns[CKT_DEVICES_MAX][CKT_COUNTED_TURNS];
 };
 
 extern struct ckt_counters ckt_counters;
@@ -46,6 +56,10 @@ extern struct ckt_counters ckt_counters;
 void ckt_count_decision(enum ckt_counted_question question, const struct ckt_decision *decision);
 /* An image was written, or not.  stopped_us: how long the program stood still; 0: not known. */
 void ckt_count_checkpoint(const char *session, bool good, uint64_t bytes, uint64_t stopped_us);
+/* Also the probe `turn`.  length_ns: of the turn from now; 0: it has no end. */
+void ckt_count_turn(
+	const char *session, unsigned gpu, enum ckt_counted_turn what, int64_t length_ns);
 /* For labels and probes. */
 const char *ckt_counted_question_name(enum ckt_counted_question question);
+const char *ckt_counted_turn_name(enum ckt_counted_turn what);
 const char *ckt_counted_answer_name(enum ckt_policy_answer answer);

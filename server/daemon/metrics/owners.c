@@ -14,9 +14,11 @@ static struct {
 	uint32_t owner;
 	char name[CKT_METRICS_OWNER_NAME];
 	struct ckt_session_metrics sums;
+	uint64_t turn_ns[CKT_DEVICES_MAX];
 } owners[CKT_METRICS_OWNERS];
 static unsigned count;
 static struct ckt_session_metrics others;
+static uint64_t others_turn_ns[CKT_DEVICES_MAX];
 
 unsigned ckt_metrics_owner_count(void)
 {
@@ -31,6 +33,11 @@ const char *ckt_metrics_owner_name(unsigned index)
 struct ckt_session_metrics *ckt_metrics_owner_at(unsigned index)
 {
 	return index < count ? &owners[index].sums : &others;
+}
+
+uint64_t *ckt_metrics_owner_turns(unsigned index)
+{
+	return index < count ? owners[index].turn_ns : others_turn_ns;
 }
 
 unsigned ckt_metrics_owner_index(struct ckt_server *server, uint32_t owner)
@@ -60,5 +67,6 @@ void ckt_metrics_owners_fini(void)
 {
 	memset(owners, 0, sizeof owners);
 	memset(&others, 0, sizeof others);
+	memset(others_turn_ns, 0, sizeof others_turn_ns);
 	count = 0;
 }

@@ -18,6 +18,8 @@ enum { CKT_METRICS_OWNERS = 64, CKT_METRICS_OWNER_NAME = 80 };
 unsigned ckt_metrics_owner_count(void);
 const char *ckt_metrics_owner_name(unsigned index);
 struct ckt_session_metrics *ckt_metrics_owner_at(unsigned index);
+/* Time in turns on each GPU, in nanoseconds. */
+uint64_t *ckt_metrics_owner_turns(unsigned index);
 
 /* The index of the owner, who gets sums of its own if there is room. */
 unsigned ckt_metrics_owner_index(struct ckt_server *server, uint32_t owner);

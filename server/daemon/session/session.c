@@ -188,6 +188,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	bool bad;
 	(void)events;
 	describe_end(session, how, sizeof how, &bad);
+	ckt_session_metrics_close(session);
 	if (session->warm) {
 		ckt_timer_clear(&session->timer);
 		ckt_daemon_request_fail_all(session, -ECONNRESET);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/daemon/metrics/owners.h"
 #include "server/daemon/session/session.h"
@@ -70,9 +71,12 @@ void ckt_session_metrics_open(struct ckt_session *session)
 
 void ckt_session_metrics_close(struct ckt_session *session)
 {
-	if (session->metrics.page)
-		ckt_session_metrics_add(
-			session, ckt_metrics_owner_sums(session->server, session->uid));
+	struct ckt_server *server = session->server;
+	if (server->options.metrics && (session->metrics.page || session->turn.members)) {
+		unsigned owner = ckt_metrics_owner_index(server, session->uid);
+		ckt_session_metrics_add(session, ckt_metrics_owner_at(owner));
+		ckt_session_metrics_add_turns(session, ckt_metrics_owner_turns(owner));
+	}
 	unmap(&session->metrics);
 }
 
@@ -108,5 +112,22 @@ void ckt_session_metrics_add(struct ckt_session *session, struct ckt_session_met
 		uint64_t bytes = __atomic_load_n(&page->memory_bytes[gpu], __ATOMIC_RELAXED);
 		uint64_t most = driver->gpus[gpu].memory_bytes;
 		seen->memory_bytes[gpu] = bytes < most ? bytes : most;
+	}
+}
+
+void ckt_session_metrics_add_turns(struct ckt_session *session, uint64_t turn_ns[CKT_DEVICES_MAX])
+{
+	const struct ckt_daemon_turn *turn = &session->turn;
+	uint64_t *seen = session->metrics.turn_ns;
+	for (unsigned gpu = 0; turn->members && gpu < CKT_DEVICES_MAX; gpu++) {
+		if (!(turn->member_of >> gpu & 1))
+			continue;
+		uint64_t now = ckt_turn_used_ns(
+			&session->server->turns[gpu].ring, &turn->members[gpu], ckt_now_ns());
+		/* A session that left and joined again begins at 0. */
+		if (now < seen[gpu])
+			seen[gpu] = 0;
+		turn_ns[gpu] += now - seen[gpu];
+		seen[gpu] = now;
 	}
 }

@@ -22,6 +22,7 @@ struct ckt_daemon_metrics {
 	const struct ckt_session_metrics *page; /* NULL: none */
 	struct ckt_session_metrics seen;        /* as last added to the sums */
 	bool paused;                            /* its memory is not on the GPU */
+	uint64_t turn_ns[CKT_DEVICES_MAX];      /* as last added */
 };
 
 /*
@@ -36,3 +37,5 @@ void ckt_session_metrics_close(struct ckt_session *session);
  * state are replaced by what is now, 0 without a page.
  */
 void ckt_session_metrics_add(struct ckt_session *session, struct ckt_session_metrics *sums);
+/* The same of its turns (turn.h): adds the time since the last call. */
+void ckt_session_metrics_add_turns(struct ckt_session *session, uint64_t turn_ns[CKT_DEVICES_MAX]);

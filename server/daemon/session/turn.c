@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "rpc/turn.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/session/lease.h"
 #include "server/daemon/session/session.h"
 
@@ -161,6 +162,9 @@ static void tell(
 			? CKT_TURN_NO_END
 			: decision->length_ns,
 		.pace_ns = decision->pace_ns};
+	ckt_count_turn(session->id, gpu,
+		message.kind == CKT_TURN_GIVE ? CKT_TURN_WAS_GIVEN : CKT_TURN_WAS_LIMITED,
+		decision->length_ns);
 	if (send(session->turn.channel.fd, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) !=
 		sizeof message)
 		distrust(session, "wishes without reading the answers");
@@ -182,6 +186,7 @@ static void give_up(struct ckt_turn_gpu *gpu)
 	if (session) {
 		session->turn.overdue |= UINT64_C(1) << number;
 		session->turn.overdue_number[number] = ring->number;
+		ckt_count_turn(session->id, number, CKT_TURN_WAS_OVERDUE, 0);
 		ckt_warning("session %s: it does not give GPU %u back: a kernel of it runs on, or "
 			    "its worker waits in the driver; the next session goes on beside it",
 			session->id, number);

@@ -42,4 +42,13 @@ static void test_decisions(void)
 	session_drop(session);
 }
 
-UNIT_SUITE(counters, {"checkpoints", test_checkpoints}, {"decisions", test_decisions})
+static void test_turns(void)
+{
+	memset(&ckt_counters, 0, sizeof ckt_counters);
+	ckt_count_turn("a", 3, CKT_TURN_WAS_LIMITED, 5);
+	IS(ckt_counters.turns[3][CKT_TURN_WAS_LIMITED], 1);
+	TEXT(ckt_counted_turn_name(CKT_TURN_WAS_OVERDUE), "overdue");
+}
+
+UNIT_SUITE(counters, {"checkpoints", test_checkpoints}, {"decisions", test_decisions},
+	{"turns", test_turns})

@@ -4,6 +4,7 @@
  * and one that cuts its page off.
  */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -120,4 +121,31 @@ static void test_none(void)
 	session_drop(session);
 }
 
-UNIT_SUITE(session_metrics, {"counts", test_counts}, {"lies", test_lies}, {"none", test_none})
+/* Time in turns, once. */
+static void test_turns(void)
+{
+	struct ckt_session *session = session_new("efefefefefef");
+	uint64_t turn_ns[CKT_DEVICES_MAX] = {0};
+	struct ckt_turn_member members[CKT_DEVICES_MAX] = {{.used_ns = 7}, {.used_ns = 100}};
+	ckt_session_metrics_add_turns(session, turn_ns);
+	struct ckt_turn_gpu *turns = server.turns;
+	server.turns = calloc(CKT_DEVICES_MAX, sizeof *server.turns);
+	session->turn.members = members;
+	session->turn.member_of = 2;
+	ckt_session_metrics_add_turns(session, turn_ns);
+	members[1].used_ns = 150;
+	ckt_session_metrics_add_turns(session, turn_ns);
+	/* It left the ring, and came back. */
+	members[1].used_ns = 30;
+	ckt_session_metrics_add_turns(session, turn_ns);
+	IS(turn_ns[0], 0);
+	IS(turn_ns[1], 180);
+	session->turn.members = NULL;
+	session->turn.member_of = 0;
+	free(server.turns);
+	server.turns = turns;
+	session_drop(session);
+}
+
+UNIT_SUITE(session_metrics, {"counts", test_counts}, {"lies", test_lies}, {"none", test_none},
+	{"turns", test_turns})
