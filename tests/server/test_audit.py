@@ -352,9 +352,10 @@ class Audit(ServerTest):
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(60), 0)
 
-    @unittest.skipUnless(os.getuid() == 0, "needs root, for a /run of its own")
-    def test_journal(self):
-        """Entries of the journal, in a mount namespace whose journal is the test."""
+    def in_journal(self, *options, **environment):
+        """A server in a mount namespace whose journal is the test: the journal's socket."""
+        if os.getuid() != 0:
+            self.skipTest("needs root, for a /run of its own")
         directory = os.path.join(self.dir, "journal")
         os.mkdir(directory)
         journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -375,11 +376,35 @@ class Audit(ServerTest):
             os.makedirs("/run/systemd/journal")
             mount(directory.encode(), b"/run/systemd/journal", None, BIND)
 
-        server = self.spawn("--audit", "journal", listen=None, preexec_fn=own_run)
+        server = self.spawn(*options, listen=None, env=environment, preexec_fn=own_run)
         wait_until(lambda: os.path.exists(self.address_file) or server.poll() is not None, what="the server does not get ready")
         if server.poll() == 77:
             self.skipTest("this host refuses mount namespaces")
         self.assertIsNone(server.poll(), self.log())
+        return journal
+
+    def test_log(self):
+        """The server's log in the journal: because stderr leads there, by the word of systemd."""
+        open(os.path.join(self.dir, "log"), "a").close()
+        stream = os.stat(os.path.join(self.dir, "log"))
+        journal = self.in_journal(JOURNAL_STREAM="%d:%d" % (stream.st_dev, stream.st_ino))
+        fields = entry_of(journal.recv(65536))
+        while not fields["MESSAGE"][0].startswith(b"version "):
+            fields = entry_of(journal.recv(65536))
+        self.assertEqual((fields["PRIORITY"], fields["SYSLOG_IDENTIFIER"]), ([b"6"], [b"cricket-server"]))
+        self.assertEqual(self.log(), "")
+        with wire.Peer(self.socket) as peer:
+            self.assertEqual(peer.hello(wire.NEW, program="x\nCRICKET_OWNER=forged")[0], wire.OK)
+            while "CRICKET_SESSION" not in fields:
+                fields = entry_of(journal.recv(65536))
+        session = fields["CRICKET_SESSION"][0].decode()
+        self.assertTrue(fields["MESSAGE"][0].decode().startswith("session %s: " % session))
+        self.assertEqual(fields["CRICKET_OWNER"], [b"uid:%d" % os.getuid()])
+        self.assertEqual(fields["CRICKET_PROGRAM"], [b"x?CRICKET_OWNER=forged"])
+
+    def test_journal(self):
+        """Entries of the journal, in a mount namespace whose journal is the test."""
+        journal = self.in_journal("--audit", "journal")
         with wire.Peer(self.socket) as peer:
             self.assertEqual(peer.hello(wire.RESUME, session="0123456789ab", program="x\nCRICKET_EVENT=forged")[0], wire.NO_SESSION)
             entry = journal.recv(65536)

@@ -76,6 +76,20 @@ class Metrics(Scrape):
         self.assertEqual(self.value("cricket_migrations_total"), 1)
         self.assertGreaterEqual(self.value("cricket_calls_total"), before)
 
+    def test_turns(self):
+        """Where a limit shares the GPU in time."""
+        limits = os.path.join(self.dir, "limits")
+        with open(limits, "w", encoding="utf-8") as f:
+            f.write("job=p share=50\n")
+        server = self.serve("--limits", limits)
+        program, _ = self.start(server, CRICKET_JOB="p")
+        self.assertGreater(self.value("cricket_turns_total", gpu="0", step="given"), 0)
+        used = self.value("cricket_turn_seconds_total", gpu="0")
+        self.assertGreater(used, 0)
+        self.finish(program)
+        self.wait(lambda: runner.sessions_of(self.tree, server) == [])
+        self.assertGreaterEqual(self.value("cricket_turn_seconds_total", owner="uid:%d" % os.getuid()), used)
+
     def test_formats(self):
         self.serve()
         old, new = self.both()
