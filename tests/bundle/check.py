@@ -16,6 +16,8 @@ MUST = ("bin/cricket-server", "bin/cricketctl", "bin/cricket-run", "lib/cricket/
         "lib/cricket/libcudart.so.13", "lib/cricket/libnvidia-ml.so.1", "libexec/cricket/cricket-worker", "libexec/cricket/inside/libcuda.so.1", "libexec/cricket/soft/libcuda.so.1")  # noqa: E501
 # Completions; zsh's are one file for all programs.
 MUST += ("share/zsh/site-functions/_cricketctl",)
+# For Prometheus, Grafana and bpftrace.
+MUST += tuple(f"share/cricket/{name}" for name in ("alerts.yml", "prometheus.yml", "dashboard.json", "sessions.bt", "calls.bt"))
 MUST += tuple(f"share/{place}" for program in ("cricket-run", "cricket-server", "cricketctl")
               for place in (f"bash-completion/completions/{program}", f"fish/vendor_completions.d/{program}.fish"))
 # glibc's own, and ours.
@@ -31,11 +33,12 @@ FOR_TESTS = ("cricket-worker-", "record_syscalls")
 
 # The notice of what a file contains, and words of its licence.
 BSD = r"Redistributions\s+in\s+binary\s+form"
-NOTICES = {"bin/cricketctl": ("share/doc/cricket/protobuf-c.copyright", BSD),
-           "bin/cricket-server": ("share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
-           "lib/cricket/libcuda.so.1": ("share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
-           "libexec/cricket/cricket-worker": ("share/doc/cricket/libseccomp.copyright", r"Lesser\s+General\s+Public"),
-           "libexec/cricket/soft/libcricket-softblas.so": ("share/doc/cricket/OpenBLAS.copyright", BSD)}
+NOTICES = (("bin/cricketctl", "share/doc/cricket/protobuf-c.copyright", BSD),
+           ("bin/cricket-server", "share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
+           ("bin/cricket-server", "share/doc/cricket/libmicrohttpd.copyright", r"Lesser\s+General\s+Public"),
+           ("lib/cricket/libcuda.so.1", "share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
+           ("libexec/cricket/cricket-worker", "share/doc/cricket/libseccomp.copyright", r"Lesser\s+General\s+Public"),
+           ("libexec/cricket/soft/libcricket-softblas.so", "share/doc/cricket/OpenBLAS.copyright", BSD))
 
 
 def readelf(option, path):
@@ -82,7 +85,7 @@ def main():
     root = sys.argv[1]
     wrong = [f"{name} is not there" for name in MUST if not os.path.exists(os.path.join(root, name))]
     # A file with another's code in it comes with that code's notice.
-    for file, (notice, words) in NOTICES.items():
+    for file, notice, words in NOTICES:
         path = os.path.join(root, notice)
         text = open(path, encoding="utf-8").read() if os.path.exists(path) else ""
         if os.path.exists(os.path.join(root, file)) and not re.search(words, text):
