@@ -90,8 +90,6 @@ static void add_counts(const struct ckt_session_metrics *page, struct ckt_sessio
 	uint64_t *old = (uint64_t *)seen, *to = (uint64_t *)sums;
 	for (size_t i = first; i < end; i++) {
 		uint64_t now = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-		if (now > COUNT_MAX)
-			now = COUNT_MAX;
 		if (now <= old[i])
 			continue;
 		to[i] = now - old[i] > COUNT_MAX - to[i] ? COUNT_MAX : to[i] + (now - old[i]);

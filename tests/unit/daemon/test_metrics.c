@@ -13,7 +13,8 @@
 #include "inside.h"
 #include "server/daemon/metrics/metrics.h"
 
-enum { CROWD = 3 * CKT_METRICS_CONNECTIONS };
+/* At one time: no more than the kernel keeps for a server that does not accept. */
+enum { CROWD = CKT_METRICS_CONNECTIONS + 36 };
 
 static struct ckt_metrics_server *metrics;
 static char address[256], message[512];
@@ -113,12 +114,15 @@ static void test_crowd(void)
 	int crowd[CROWD];
 	unsigned ended = 0;
 	open_unix();
-	for (unsigned i = 0; i < CROWD; i++) {
+	for (unsigned i = 0; i < CROWD; i++)
 		crowd[i] = client("GET /metrics HTTP/1.1\r\n");
+	/* The newest is served without a wait for anybody's age: the oldest made room for it. */
+	int fd = client("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+	*reply = 0;
+	for (int i = 0; i < 1000 && !is_done(&fd); i++)
 		run_for(0);
-	}
-	/* The newest is served at once, and the oldest made room for it. */
-	HAS(ask("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 200");
+	HAS(reply, "HTTP/1.1 200");
+	close(fd);
 	for (unsigned i = 0; i < CROWD; i++) {
 		char byte;
 		ssize_t n = recv(crowd[i], &byte, 1, MSG_DONTWAIT);

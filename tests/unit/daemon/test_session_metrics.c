@@ -68,13 +68,21 @@ static void test_counts(void)
 	IS(session->metrics.seen.memory_bytes[0], 500);
 	IS(session->metrics.seen.state, CKT_STATE_DETACHED);
 	page->calls[CKT_CLASS_COPY] = 9;
+	/* A count that falls adds nothing, and nothing when it rises to where it was. */
+	ckt_session_metrics_add(session, sums);
+	page->calls[CKT_CLASS_COPY] = 3;
+	ckt_session_metrics_add(session, sums);
+	page->calls[CKT_CLASS_COPY] = 8;
+	ckt_session_metrics_add(session, sums);
+	IS(sums->calls[CKT_CLASS_COPY], 9);
+	page->calls[CKT_CLASS_COPY] = 10;
 	/* Another one does not get it twice. */
 	ckt_session_metrics_open(session);
 	CU_ASSERT_PTR_NOT_NULL(session->metrics.page);
 	/* The end takes what came last. */
 	ckt_session_metrics_close(session);
 	CU_ASSERT_PTR_NULL(session->metrics.page);
-	IS(sums->calls[CKT_CLASS_COPY], 9);
+	IS(sums->calls[CKT_CLASS_COPY], 10);
 	end(session);
 }
 
@@ -96,6 +104,11 @@ static void test_lies(void)
 		ckt_session_metrics_add(session, sums);
 		IS(sums->calls[0], UINT64_C(1) << 53);
 	}
+	/* The next session of that owner. */
+	memset(&session->metrics.seen, 0, sizeof session->metrics.seen);
+	page->calls[0] = 5;
+	ckt_session_metrics_add(session, sums);
+	IS(sums->calls[0], UINT64_C(1) << 53);
 	IS(other->calls[0], 0);
 	/* Under the server's feet. */
 	IS(ftruncate(worker.metrics, 0), -1);
