@@ -43,9 +43,9 @@ static void test_labels(void)
 {
 	struct ckt_metric_writer to = begin(false, CKT_METRIC_SESSIONS);
 	ckt_metric_put(&to,
-		(const char *const[]){"owner", "a\"b\\c\nd\x01\x7f\xc3\xbc", "state", "", NULL},
+		(const char *const[]){"owner", "a\"b\\c\nx\x01\x7f\xc3\xbc", "state", "", NULL},
 		0.5);
-	end(&to, "cricket_sessions{owner=\"a\\\"b\\\\c\\nd?\?\xc3\xbc\",state=\"\"} 0.5\n");
+	end(&to, "cricket_sessions{owner=\"a\\\"b\\\\c\\nx?\?\xc3\xbc\",state=\"\"} 0.5\n");
 }
 
 static void test_histogram(void)
