@@ -36,6 +36,15 @@ struct ckt_ledger_holder {
 	uint64_t leased[CKT_DEVICES_MAX]; /* by the driver's number; whole granules */
 	uint64_t contexts;                /* bit N: it has a context on GPU N */
 	bool unsettled;                   /* uses more than is leased, its worker knows how much */
+
+	/* For waits (wait_queue.h); zero where nobody waits. */
+	uint64_t serial;     /* of the session, never used again */
+	uint64_t maximum;    /* that it may have of each GPU by itself; 0: not known */
+	uint64_t used_event; /* the latest event of the session */
+	/* of a wait that was withdrawn and will be asked again */
+	uint64_t kept_place;
+	int64_t kept_since_ms;
+	uint32_t kept_gpu;
 };
 
 struct ckt_ledger {

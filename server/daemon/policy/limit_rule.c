@@ -216,6 +216,28 @@ static int take_gpus(struct ckt_limit_rule *rule, const char *value)
 	return 0;
 }
 
+static const char *const when_full_names[] = {"fail", "wait", "swap"};
+
+int ckt_when_full_parse(const char *text, enum ckt_when_full *ret_when_full)
+{
+	for (unsigned i = 0; i < sizeof when_full_names / sizeof *when_full_names; i++)
+		if (strcmp(text, when_full_names[i]) == 0) {
+			*ret_when_full = (enum ckt_when_full)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+const char *ckt_when_full_name(enum ckt_when_full when_full)
+{
+	return when_full_names[when_full];
+}
+
+static int take_when_full(struct ckt_limit_rule *rule, const char *value)
+{
+	return ckt_when_full_parse(value, &rule->when_full);
+}
+
 static const struct {
 	const char *name, *remedy;
 	unsigned sets;
@@ -231,6 +253,7 @@ static const struct {
 	{"class", "write latency or best-effort", CKT_LIMIT_SETS_CLASS, take_class},
 	{"sessions", "write a whole number up to 1000000", CKT_LIMIT_SETS_SESSIONS, take_sessions},
 	{"gpus", "write the driver's numbers, such as 0,2-3", CKT_LIMIT_SETS_GPUS, take_gpus},
+	{"when-full", "write fail, wait or swap", CKT_LIMIT_SETS_WHEN_FULL, take_when_full},
 };
 
 static int take_value(
@@ -250,7 +273,7 @@ static int take_value(
 		return 0;
 	}
 	return bad(ret_message, message_size,
-		"'%.80s': write memory=, share=, cap=, priority=, class=, sessions= or gpus=",
+		"'%.80s': write memory=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
 		word);
 }
 
@@ -278,7 +301,7 @@ int ckt_limit_rule_parse(
 	}
 	if (count == 1)
 		return bad(ret_message, message_size,
-			"'%s=%.80s': nothing is limited: add memory=, share=, cap=, priority=, class=, sessions= or gpus=",
+			"'%s=%.80s': nothing is limited: add memory=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
 			keys[ret_rule->key], ret_rule->name);
 	return count ? 0 : -ENODATA;
 }
@@ -325,7 +348,10 @@ void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LI
 		at += (size_t)snprintf(ret_text + at, size - at, " sessions=%u", rule->sessions);
 	put_gpus(rule->gpus, value, sizeof value);
 	if (rule->sets & CKT_LIMIT_SETS_GPUS)
-		snprintf(ret_text + at, size - at, " gpus=%s", value);
+		at += (size_t)snprintf(ret_text + at, size - at, " gpus=%s", value);
+	if (rule->sets & CKT_LIMIT_SETS_WHEN_FULL)
+		snprintf(ret_text + at, size - at, " when-full=%s",
+			ckt_when_full_name(rule->when_full));
 }
 
 /* ---- Whom they fit */
@@ -404,7 +430,24 @@ int ckt_limit_table_put(struct ckt_limit_table *table, const struct ckt_limit_ru
 		found->sessions = rule->sessions;
 	if (rule->sets & CKT_LIMIT_SETS_GPUS)
 		found->gpus = rule->gpus;
+	if (rule->sets & CKT_LIMIT_SETS_WHEN_FULL)
+		found->when_full = rule->when_full;
 	return 0;
+}
+
+enum ckt_when_full ckt_limit_table_when_full(const struct ckt_limit_table *table,
+	const struct ckt_limit_subject *subject, enum ckt_when_full otherwise)
+{
+	static const enum ckt_limit_key order[CKT_LIMIT_KEYS] = {CKT_LIMIT_SESSION, CKT_LIMIT_JOB,
+		CKT_LIMIT_CONTAINER, CKT_LIMIT_TOKEN, CKT_LIMIT_USER};
+	for (unsigned key = 0; key < CKT_LIMIT_KEYS; key++)
+		for (size_t i = 0; i < table->count; i++) {
+			const struct ckt_limit_rule *rule = &table->rules[i];
+			if (rule->key == order[key] && rule->sets & CKT_LIMIT_SETS_WHEN_FULL &&
+				ckt_limit_fits(rule, subject))
+				return rule->when_full;
+		}
+	return otherwise;
 }
 
 bool ckt_limit_table_remove(struct ckt_limit_table *table, const struct ckt_limit_rule *key)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of owners: rules such as "job=train memory=8G share=30 priority=5 sessions=4 gpus=0,1", one a
- * line (cricket-server(8), "Limits").  A rule belongs to a key; a session obeys every rule whose key
+ * Limits of owners: rules such as "job=train memory=8G share=30 priority=5 sessions=4 gpus=0,1
+ * when-full=wait", one a line (cricket-server(8), "Limits").  A rule belongs to a key; a session obeys every rule whose key
  * fits it, and a rule's memory and sessions add up over all sessions that it fits.
  *
  *	session=ID	    one session
@@ -46,6 +46,14 @@ enum {
 	CKT_LIMIT_SETS_GPUS = 16,
 	CKT_LIMIT_SETS_CAP = 32,
 	CKT_LIMIT_SETS_CLASS = 64,
+	CKT_LIMIT_SETS_WHEN_FULL = 256,
+};
+
+/* What becomes of an allocation that fits its owner's limits and does not fit the GPU now. */
+enum ckt_when_full {
+	CKT_WHEN_FULL_FAIL, /* out of memory */
+	CKT_WHEN_FULL_WAIT, /* it waits (wait_queue.h) */
+	CKT_WHEN_FULL_SWAP, /* others make room; as WAIT until there is a mechanism */
 };
 
 struct ckt_limit_rule {
@@ -60,6 +68,7 @@ struct ckt_limit_rule {
 	enum ckt_turn_class class;
 	unsigned sessions;
 	uint64_t gpus; /* bit N: the driver's GPU N */
+	enum ckt_when_full when_full;
 	bool live;     /* set by cricketctl, not by a file */
 };
 
@@ -87,6 +96,10 @@ int ckt_limit_rule_parse(
 /* The line that is parsed to the same rule. */
 void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LIMIT_LINE_MAX + 1]);
 
+/* "fail", "wait" or "swap"; -EINVAL. */
+int ckt_when_full_parse(const char *text, enum ckt_when_full *ret_when_full);
+const char *ckt_when_full_name(enum ckt_when_full when_full);
+
 bool ckt_limit_fits(const struct ckt_limit_rule *rule, const struct ckt_limit_subject *subject);
 /* Whether what the other has counts for the subject, by this rule. */
 bool ckt_limit_counts(const struct ckt_limit_rule *rule, const struct ckt_limit_subject *subject,
@@ -97,5 +110,8 @@ int ckt_limit_table_put(struct ckt_limit_table *table, const struct ckt_limit_ru
 /* The rule of that key and name; NULL: none. */
 struct ckt_limit_rule *ckt_limit_table_find(
 	const struct ckt_limit_table *table, const struct ckt_limit_rule *key);
+/* What the rules say of the subject: the first that fits, by session, job, container, token, user. */
+enum ckt_when_full ckt_limit_table_when_full(const struct ckt_limit_table *table,
+	const struct ckt_limit_subject *subject, enum ckt_when_full otherwise);
 bool ckt_limit_table_remove(struct ckt_limit_table *table, const struct ckt_limit_rule *key);
 void ckt_limit_table_free(struct ckt_limit_table *table);
