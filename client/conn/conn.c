@@ -416,9 +416,32 @@ static bool waiter_done(void *data)
 	return atomic_load_explicit(&((struct ckt_waiter *)data)->done, memory_order_acquire);
 }
 
-CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
+/*
+ * Makes the same call again, with a number of its own: the first one has done nothing.  record: its
+ * copy; NULL: there was no memory for one.
+ */
+static CUresult begin_again(
+	const struct ckt_call *call, const uint8_t *record, struct ckt_call *ret_call)
+{
+	size_t head = CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE;
+	struct ckt_call_header header = {0};
+	if (!record || call->size_bytes < head)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct ckt_cursor c = {.p = record + CKT_MARK_SIZE, .end = record + call->size_bytes};
+	if (!ckt_call_header_get(&c, &header))
+		return CUDA_ERROR_UNKNOWN;
+	CUresult result = begin(call->conn, ret_call, header.prog, header.proc,
+		call->size_bytes - head, call->flags);
+	if (!result)
+		memcpy(ret_call->p, record + head, call->size_bytes - head);
+	return result;
+}
+
+/* CKT_RESULT_AGAIN: *call is the call to wait for next. */
+static CUresult wait_once(struct ckt_call *call, struct ckt_reply *ret_reply)
 {
 	struct ckt_conn *conn = call->conn;
+	struct ckt_call again;
 	struct ckt_waiter waiter;
 	waiter.callback = NULL;
 	waiter.reply = ret_reply;
@@ -431,9 +454,26 @@ CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
 	ckt_conn_wait_until(conn, waiter_done, &waiter);
 	/* The reply may say that a copy in the background is done. */
 	ckt_lanes_settle(conn);
+	CUresult result = waiter.result;
+	if (__builtin_expect(result == (CUresult)CKT_RESULT_AGAIN, 0)) {
+		CUresult error = begin_again(call, waiter.message, &again);
+		if (error)
+			result = error;
+		else
+			*call = again;
+	}
 	if (waiter.message != waiter.message_small)
 		free(waiter.message);
-	CUresult result = waiter.result;
+	return result;
+}
+
+CUresult ckt_call_wait(struct ckt_call *call, struct ckt_reply *ret_reply)
+{
+	struct ckt_conn *conn = call->conn;
+	CUresult result;
+	do {
+		result = wait_once(call, ret_reply);
+	} while (__builtin_expect(result == (CUresult)CKT_RESULT_AGAIN, 0));
 	if (result) {
 		ckt_call_reply_release(ret_reply);
 	} else if (__builtin_expect(conn->deferred != CUDA_SUCCESS, 0)) {

@@ -90,8 +90,8 @@ static int choose_secret(
  * The server reads CUDA_VISIBLE_DEVICES, because it knows the GPUs; the hello holds it in pieces.
  */
 struct visible {
-	/* with room for the job and the rings */
-	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 3];
+	/* with room for the job, the rings and calls again */
+	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 4];
 	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
 	unsigned count;
 };
@@ -138,7 +138,7 @@ uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
 }
 
 struct capabilities {
-	ckt_capability own[4], *list;
+	ckt_capability own[5], *list;
 	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
 	unsigned count;
 };
@@ -164,6 +164,8 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 	snprintf(ret->job, sizeof ret->job, "%s%s", CKT_JOB_CAPABILITY, ckt_settings.job);
 	if (*ckt_settings.job && kind != CKT_HELLO_DATA)
 		ret->list[ret->count++] = (ckt_capability){.name = ret->job};
+	if (kind != CKT_HELLO_DATA)
+		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_AGAIN, 1};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
 		ckt_settings.transport == CKT_TRANSPORT_SHM;
 	if (takes_rings && kind != CKT_HELLO_DATA && !conn->no_rings && ckt_net_is_local(fd))

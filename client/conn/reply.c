@@ -190,6 +190,9 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 		result = (CUresult)ckt_get_u32(c);
 		if (c->bad)
 			result = CUDA_ERROR_UNKNOWN;
+		/* Nobody is there to send it again. */
+		if (__builtin_expect(result == (CUresult)CKT_RESULT_AGAIN, 0) && waiter->callback)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
 		if (__builtin_expect(result != CUDA_SUCCESS, 0) && is_sticky(result))
 			remember_fault(conn, waiter->context, result);
 	}

@@ -12,6 +12,7 @@
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/options.h"
 #include "server/daemon/policy/ledger.h"
+#include "server/daemon/policy/wait_policy.h"
 #include "server/daemon/session/uid_range.h"
 #include "server/daemon/session/warm_workers.h"
 
@@ -70,6 +71,17 @@ static int check_budgets(const char *value)
 {
 	uint64_t budgets[CKT_DEVICES_MAX];
 	return ckt_ledger_budgets_parse(value, budgets);
+}
+
+static int check_when_full(const char *value)
+{
+	enum ckt_when_full when_full;
+	return ckt_when_full_parse(value, &when_full);
+}
+
+static int check_wait_policy(const char *value)
+{
+	return ckt_wait_policy_find(value) ? 0 : -EINVAL;
 }
 
 static int check_mode(const char *value)
@@ -175,6 +187,20 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "what all sessions may take of a GPU together, their contexts included; or GPU=SIZE,... (default: what the card has)"},
 		CKT_SERVER_OPTION_TEXT, AT(gpu_memory), check_budgets,
 		"write a size of 2M or more, or GPUs with their sizes such as 0=40G,1=16G"},
+	{{"when-full", "MODE",
+		 "what becomes of an allocation for which its GPU has no room now: fail, the default: out of memory; wait: it waits until others free memory; swap: as wait",
+		 CKT_VALUE_TEXT, "fail wait swap"},
+		CKT_SERVER_OPTION_TEXT, AT(when_full), check_when_full,
+		"write fail, wait or swap"},
+	{{"wait-policy", "NAME",
+		 "which allocation that waits is next: fifo, the default; best-fit, recent-use or random",
+		 CKT_VALUE_TEXT, "fifo best-fit recent-use random"},
+		CKT_SERVER_OPTION_TEXT, AT(wait_policy), check_wait_policy,
+		"write fifo, best-fit, recent-use or random"},
+	{{"wait-timeout", "SECONDS",
+		 "an allocation that waits so long is out of memory (default 0: none is)"},
+		CKT_SERVER_OPTION_COUNT, AT(wait_timeout), NULL,
+		"write a whole number of seconds, or 0 for no limit"},
 	{{"limits", "FILE",
 		 "limits of users, containers, jobs and tokens, after those in /etc/cricket/limits.d/*.conf; read again at SIGHUP",
 		 CKT_VALUE_FILE},

@@ -29,6 +29,9 @@ struct ckt_options {
 	char *gpus;                        /* "all" or a list such as 0,2-3 */
 	char *limits;                      /* a file; NULL: none */
 	char *gpu_memory;                  /* see ckt_ledger_budgets_parse; NULL: no budget */
+	char *when_full;                   /* "fail", "wait" or "swap"; NULL: fail */
+	char *wait_policy;                 /* see wait_policy.h; NULL: fifo */
+	unsigned wait_timeout;             /* seconds; 0: none */
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
 	uint64_t staging;                  /* bytes of each session */

@@ -20,6 +20,7 @@
 #include "server/daemon/peer/record_stream.h"
 #include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/tokens.h"
+#include "server/daemon/policy/wait_queue.h"
 #include "server/daemon/peer/replace.h"
 
 struct ckt_admission;
@@ -113,6 +114,10 @@ struct ckt_server {
 	struct ckt_limit_table limits_set; /* by cricketctl, see limit_store.h */
 	uint64_t lease_questions;          /* asked so far, see lease.h */
 	struct ckt_turn_gpu *turns;        /* see turn.h; NULL: none yet */
+	struct ckt_wait_queue waits;       /* see memory_wait.h */
+	struct ckt_timer wait_timer;
+	enum ckt_when_full when_full; /* --when-full */
+	bool swap_told;
 	const struct ckt_policy *policy;   /* chosen in main.c; see policy.h */
 	struct ckt_admission *admission;   /* see admission.c; NULL until somebody connects */
 	unsigned descriptor_count;         /* that the server may have open; 0: not known */

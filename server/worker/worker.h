@@ -118,6 +118,7 @@ struct ckt_worker {
 	struct ckt_transport client_transport; /* client_fd's, or the rings beside it */
 	void *rings_place;                     /* ckt_shared_memory_reserve; NULL: none */
 	uint64_t client_epoch;
+	bool client_takes_again;
 	pthread_t executor;
 	int64_t spin_ns; /* how long it polls for a command before it sleeps, unless: */
 	struct ckt_crowd crowd;
@@ -147,6 +148,7 @@ struct ckt_worker {
 		int memory_fd; /* the file of its pinned memory, or -1 */
 		uint32_t xid;
 		bool takes_rings; /* CKT_CAPABILITY_RINGS, over a UNIX socket */
+		bool takes_again; /* CKT_CAPABILITY_AGAIN */
 	} new_client;
 	bool go;                    /* the tables are the executor's from now on */
 	struct ckt_parting parting; /* the message for the client at the end */

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that takes memory as lines of its standard input say; test_limits.py reads one line of
- * numbers for each.
+ * A program that takes memory as lines of its standard input say; test_limits.py and
+ * test_waiting.py read one line of numbers for each.
  *
  *	alloc MIB, async MIB, vmm MIB, array MIB	the CUresult
  *	free						of the latest alloc: the CUresult
+ *	begin MIB					0: another thread does alloc
+ *	done, join					whether it has; its CUresult, awaited
  *	info						cuMemGetInfo's free and total bytes, cuDeviceTotalMem's
  *	nvml						NVML's free and total bytes of GPU 0
  *	count						GPUs
  */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +73,39 @@ static int take_array(size_t mib)
 	return (int)CALL(cuArrayCreate, &array, &desc);
 }
 
+/* ---- Another thread's */
+
+static struct {
+	pthread_t thread;
+	CUcontext context;
+	size_t mib;
+	int result;
+	_Atomic int done;
+} other;
+
+static void *take_beside(void *opaque)
+{
+	CUdeviceptr block;
+	(void)opaque;
+	MUST(CALL(cuCtxSetCurrent, other.context));
+	other.result = (int)CALL(cuMemAlloc, &block, other.mib * MIB);
+	atomic_store(&other.done, 1);
+	return NULL;
+}
+
+static int begin(size_t mib)
+{
+	other.mib = mib;
+	atomic_store(&other.done, 0);
+	return pthread_create(&other.thread, NULL, take_beside, NULL);
+}
+
+static int join(void)
+{
+	pthread_join(other.thread, NULL);
+	return other.result;
+}
+
 static void print_info(void)
 {
 	size_t left, total, all;
@@ -103,13 +140,17 @@ static void obey(const char *command, size_t mib)
 		const char *name;
 		int (*take)(size_t mib);
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
-		{"array", take_array}};
+		{"array", take_array}, {"begin", begin}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)
 			printf("%d\n", takes[i].take(mib));
 	if (strcmp(command, "free") == 0)
 		printf("%d\n", count ? (int)CALL(cuMemFree, blocks[--count]) : -1);
+	if (strcmp(command, "done") == 0)
+		printf("%d\n", atomic_load(&other.done));
+	if (strcmp(command, "join") == 0)
+		printf("%d\n", join());
 	if (strcmp(command, "info") == 0)
 		print_info();
 	if (strcmp(command, "nvml") == 0)
@@ -132,6 +173,7 @@ int main(void)
 	MUST(CALL(cuDeviceGet, &device, 0));
 	MUST(CALL(cuDevicePrimaryCtxRetain, &context, device));
 	MUST(CALL(cuCtxSetCurrent, context));
+	other.context = context;
 	printf("0\n");
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {

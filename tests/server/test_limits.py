@@ -11,84 +11,13 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from whole import Whole, runner  # noqa: E402
+from takers import CLIENT, MIB, OUT_OF_MEMORY, Limited  # noqa: E402
+from whole import runner  # noqa: E402
 
-CLIENT = os.environ["CKT_TEST_LIMIT_CLIENT"]
-MIB = 1 << 20
-OUT_OF_MEMORY = 2
 GRANULE = 2
 
 
-class Taker:
-    """A program that does what it is told."""
-
-    def __init__(self, test, server, job="", **env):
-        environment = {**runner.clean_environment(), "HOME": test.home, **env}
-        if job:
-            environment["CRICKET_JOB"] = job
-        self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, CLIENT], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-        self.first = self.process.stdout.readline()
-
-    def ask(self, *words):
-        self.process.stdin.write(" ".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        answer = [int(word) for word in self.process.stdout.readline().split()]
-        return answer[0] if len(answer) == 1 else answer
-
-    def fill(self, step):
-        """Takes until it is refused: how often."""
-        count = 0
-        while self.ask("alloc", step) == 0:
-            count += 1
-            time.sleep(0.002)
-        return count
-
-    def end(self):
-        """What it said on its standard error."""
-        self.process.stdin.close()
-        self.process.wait(60)
-        said = self.process.stderr.read()
-        self.process.stdout.close()
-        self.process.stderr.close()
-        return said
-
-
-class Limits(Whole):
-    def setUp(self):
-        super().setUp()
-        self.takers = []
-
-    def tearDown(self):
-        for taker in self.takers:
-            if not taker.process.stdout.closed:
-                taker.end()
-        # Else their workers wait for clients that could come back.
-        for server in self.servers:
-            if server.process.poll() is None:
-                self.wait(lambda server=server: not runner.sessions_of(self.tree, server))
-        super().tearDown()
-
-    def limited(self, *rules, name="server", options=(), devices="12.0:8G"):
-        self.file = os.path.join(self.dir, "limits.conf")
-        self.write(*rules)
-        server = self.server(name, "--limits", self.file, *options, env={"CRICKET_SOFT_DEVICES": devices})
-        server.tcp, server.address = server.address, "unix:" + server.socket
-        return server
-
-    def write(self, *rules):
-        with open(self.file, "w", encoding="utf-8") as f:
-            f.write("# rules\n" + "".join(rule + "\n" for rule in rules))
-
-    def taker(self, *args, **env):
-        taker = Taker(self, *args, **env)
-        self.takers.append(taker)
-        return taker
-
-    def shown(self, server):
-        done = json.loads(self.ctl(server, "limit", "show", "--json"))
-        return {limit["limit"]: limit for limit in done["limits"]}, done["gpus"]
-
+class Limits(Limited):
     def test_sum(self):
         """One limit for all programs of a job, to one granule; what one frees the other may have."""
         server = self.limited("job=train memory=300M")

@@ -10,6 +10,7 @@
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/job.h"
+#include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/session.h"
 
 struct ckt_policy_server ckt_policy_server_of(const struct ckt_server *server)
@@ -161,10 +162,10 @@ static bool has_room(struct ckt_server *server, const struct ckt_limit_subject *
 	if (facts->gpu >= CKT_DEVICES_MAX)
 		return true;
 	if (facts->gpu >= 0)
-		return ckt_ledger_has_room(&server->ledger, (unsigned)facts->gpu);
+		return ckt_memory_wait_admits(server, (unsigned)facts->gpu);
 	ckt_ask_share(server, &facts->identity, subject, &share);
 	for (unsigned i = 0; i < share.gpu_count; i++)
-		room |= ckt_ledger_has_room(&server->ledger, share.gpus[i]);
+		room |= ckt_memory_wait_admits(server, share.gpus[i]);
 	return room || !share.gpu_count;
 }
 

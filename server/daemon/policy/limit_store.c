@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/lease.h"
+#include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/turn.h"
 
 #define HEAD "# What 'cricketctl limit set' said.  The server writes this file again.\n"
@@ -136,8 +137,11 @@ int ckt_limits_open(struct ckt_server *server, char *ret_message, size_t message
 	if (budgets)
 		ckt_ledger_budgets_parse(budgets, server->ledger.budgets);
 	server->ledger.context_bytes = server->driver.soft ? 0 : CKT_LEDGER_CONTEXT_BYTES;
+	int result = ckt_memory_wait_open(server, ret_message, message_size);
+	if (result)
+		return result;
 	state_path(server, "", path);
-	int result = access(path, F_OK)
+	result = access(path, F_OK)
 		? 0
 		: ckt_limits_read_file(path, &server->limits_set, ret_message, message_size);
 	return result ? result : put_together(server, ret_message, message_size);
@@ -244,6 +248,7 @@ int ckt_limits_clear(struct ckt_server *server, const struct ckt_limit_rule *key
 
 void ckt_limits_close(struct ckt_server *server)
 {
+	ckt_memory_wait_close(server);
 	ckt_limit_table_free(&server->limits_set);
 	ckt_limit_table_free(&server->ledger.limits);
 }

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "rpc/lease.h"
 #include "server/daemon/metrics/counters.h"
+#include "server/daemon/policy/ask.h"
+#include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/session.h"
 
 enum {
@@ -44,8 +46,9 @@ static void close_channel(struct ckt_session *session)
 	struct ckt_daemon_lease *lease = &session->lease;
 	if (!lease->open)
 		return;
-	lease->open = false;
+	lease->open = lease->pressed = false;
 	lease->question.pending = false;
+	ckt_memory_wait_withdraw_all(session);
 	close(ckt_loop_remove(&session->server->loop, &lease->channel));
 }
 
@@ -58,7 +61,7 @@ static void distrust(struct ckt_session *session, const char *what)
 
 /* ---- Answers */
 
-static void answer(struct ckt_session *session, uint64_t bytes)
+static void answer(struct ckt_session *session, uint64_t bytes, uint32_t flags)
 {
 	struct ckt_daemon_lease *lease = &session->lease;
 	const struct ckt_ledger *ledger = &session->server->ledger;
@@ -68,6 +71,7 @@ static void answer(struct ckt_session *session, uint64_t bytes)
 	struct ckt_lease_message message = {.kind = CKT_LEASE_ANSWER,
 		.number = lease->question.number,
 		.gpu = gpu,
+		.flags = flags,
 		.bytes = bytes,
 		.total = ckt_ledger_total(ledger, subject, gpu),
 		.left = ckt_ledger_left(ledger, subject, gpu, has_context)};
@@ -84,7 +88,12 @@ static bool somebody_waits(const struct ckt_server *server, const struct ckt_ses
 	for (const struct ckt_session *s = server->sessions; s; s = s->next)
 		if (s != but && s->lease.question.pending)
 			return true;
-	return false;
+	return server->waits.count != 0;
+}
+
+static void count(enum ckt_policy_answer answer)
+{
+	ckt_count_decision(CKT_QUESTION_MEMORY, &(const struct ckt_decision){.answer = answer});
 }
 
 static bool grant(struct ckt_session *session)
@@ -97,29 +106,54 @@ static bool grant(struct ckt_session *session)
 		(!lease->question.recalled &&
 			!ckt_ledger_is_settled(&server->ledger, &lease->holder, gpu)))
 		return false;
-	if (bytes)
+	if (bytes && ckt_memory_wait_allows(session, gpu, bytes))
 		bytes = ckt_ledger_grant(&server->ledger, &lease->holder, gpu, bytes,
 			lease->question.want,
 			lease->question.recalled || somebody_waits(server, session));
+	else
+		bytes = 0;
 	if (lease->question.bytes && !bytes)
 		return false;
-	ckt_count_decision(
-		CKT_QUESTION_MEMORY, &(const struct ckt_decision){.answer = CKT_POLICY_YES});
-	answer(session, bytes);
+	count(CKT_POLICY_YES);
+	answer(session, bytes, 0);
 	return true;
+}
+
+/* The worker's question waits, or it is told that it may. */
+static void refuse_or_wait(struct ckt_session *session)
+{
+	struct ckt_daemon_lease *lease = &session->lease;
+	uint64_t bytes = lease->question.bytes;
+	if (!ckt_memory_can_wait(session)) {
+		count(CKT_POLICY_FULL);
+		answer(session, 0, 0);
+		return;
+	}
+	if (!lease->question.wait) {
+		answer(session, 0, CKT_LEASE_MAY_WAIT);
+		return;
+	}
+	enum ckt_memory_decision decision =
+		ckt_memory_wait_ask(session, lease->question.number, lease->question.gpu, bytes);
+	count(decision == CKT_MEMORY_GRANT            ? CKT_POLICY_YES
+			: decision == CKT_MEMORY_WAIT ? CKT_POLICY_WAIT
+						      : CKT_POLICY_FULL);
+	answer(session, decision == CKT_MEMORY_GRANT ? bytes : 0,
+		decision == CKT_MEMORY_WAIT ? CKT_LEASE_WAIT : 0);
+	ckt_memory_wait_look(session->server);
 }
 
 static void refuse(struct ckt_session *session)
 {
 	struct ckt_daemon_lease *lease = &session->lease;
-	uint64_t bytes = 0;
-	if (lease->question.force) {
-		bytes = lease->question.bytes;
-		ckt_ledger_force(&lease->holder, lease->question.gpu, bytes);
+	uint64_t bytes = lease->question.bytes;
+	if (!lease->question.force) {
+		refuse_or_wait(session);
+		return;
 	}
-	ckt_count_decision(CKT_QUESTION_MEMORY,
-		&(const struct ckt_decision){.answer = bytes ? CKT_POLICY_YES : CKT_POLICY_FULL});
-	answer(session, bytes);
+	count(CKT_POLICY_YES);
+	ckt_ledger_force(&lease->holder, lease->question.gpu, bytes);
+	answer(session, bytes, 0);
 }
 
 /* ---- What neighbours do not use */
@@ -155,6 +189,8 @@ static bool take_leases(struct ckt_session *session, const ckt_worker_lease_res 
 			holder->contexts |= UINT64_C(1) << gpu->gpu;
 		} else if (ckt_ledger_give(holder, gpu->gpu, gpu->given_bytes)) {
 			return false;
+		} else if (gpu->given_bytes) {
+			ckt_memory_wait_freed(session, gpu->gpu, gpu->given_bytes);
 		}
 	}
 	return true;
@@ -189,6 +225,8 @@ static void recalled(struct ckt_session *session, void *context, int error, void
 	}
 	struct ckt_session *asker = find_asker(server, recall);
 	free(recall);
+	/* What waits longer comes first. */
+	ckt_memory_wait_look(server);
 	if (!error && lease->question.pending && !lease->question.awaited &&
 		!lease->holder.unsettled)
 		ask_again(session);
@@ -258,7 +296,8 @@ static bool take_question(struct ckt_session *session, const struct ckt_lease_me
 	lease->question.recalled = false;
 	lease->question.number = message->number;
 	lease->question.gpu = message->gpu;
-	lease->question.force = message->force;
+	lease->question.force = message->flags & CKT_LEASE_FORCE;
+	lease->question.wait = message->flags & CKT_LEASE_WAIT;
 	lease->question.bytes = message->bytes;
 	lease->question.want = message->want;
 	ask_again(session);
@@ -266,10 +305,16 @@ static bool take_question(struct ckt_session *session, const struct ckt_lease_me
 }
 
 /* It may come before the answer that tells what the worker had. */
-static bool take_back(struct ckt_daemon_lease *lease, const struct ckt_lease_message *message)
+static bool take_back(struct ckt_session *session, const struct ckt_lease_message *message)
 {
-	if (!lease->holder.unsettled)
-		return !ckt_ledger_give(&lease->holder, message->gpu, message->bytes);
+	struct ckt_daemon_lease *lease = &session->lease;
+	if (!lease->holder.unsettled) {
+		if (ckt_ledger_give(&lease->holder, message->gpu, message->bytes))
+			return false;
+		ckt_memory_wait_freed(session, message->gpu, message->bytes);
+		ckt_memory_wait_look(session->server);
+		return true;
+	}
 	if (message->bytes > INT64_MAX / CKT_DEVICES_MAX)
 		return false;
 	lease->early[message->gpu] += message->bytes;
@@ -292,11 +337,16 @@ static bool take_packet(struct ckt_session *session)
 	if (good && message.kind == CKT_LEASE_ASK)
 		good = take_question(session, &message);
 	else if (good && message.kind == CKT_LEASE_GIVE)
-		good = take_back(lease, &message);
+		good = take_back(session, &message);
+	else if (good && message.kind == CKT_LEASE_WITHDRAW)
+		ckt_memory_wait_withdraw(
+			session, message.number, message.flags & CKT_LEASE_KEEP_PLACE);
 	else
 		good = false;
 	if (!good)
 		distrust(session, "what is no question");
+	else if (message.kind == CKT_LEASE_WITHDRAW)
+		ckt_memory_wait_look(session->server);
 	return lease->open;
 }
 
@@ -324,6 +374,7 @@ static void joined(struct ckt_session *session, void *context, int error, void *
 		ckt_lease_limits_changed(session->server);
 	else if (lease->question.pending)
 		ask_again(session);
+	ckt_memory_wait_look(session->server);
 }
 
 int ckt_lease_open(struct ckt_session *session)
@@ -342,14 +393,19 @@ int ckt_lease_open(struct ckt_session *session)
 		close(ends[1]);
 		return result;
 	}
+	struct ckt_share share;
 	lease->open = lease->is_holder = true;
 	lease->holder.subject = ckt_lease_subject(session);
+	ckt_ask_share(server, &session->identity, &lease->holder.subject, &share);
+	lease->holder.serial = session->serial;
+	lease->holder.maximum = share.device_memory_bytes;
 	struct ckt_worker_lease_args args = {
 		.unlimited = !ckt_ledger_limits(&server->ledger, &lease->holder.subject)};
 	lease->holder.unsettled = !session->child || args.unlimited;
 	if (session->status.gpu >= 0 && session->status.gpu < CKT_DEVICES_MAX)
 		lease->holder.contexts |= UINT64_C(1) << session->status.gpu;
 	ckt_ledger_add(&server->ledger, &lease->holder);
+	ckt_memory_wait_came(session);
 	return ckt_session_call(session, CKT_WORKER_LEASE, (xdrproc_t)xdr_ckt_worker_lease_args,
 		&args, ends[1], (xdrproc_t)xdr_ckt_worker_lease_res, sizeof(ckt_worker_lease_res),
 		CALL_TIMEOUT_MS, joined, NULL);
@@ -359,9 +415,12 @@ void ckt_lease_close(struct ckt_session *session)
 {
 	struct ckt_daemon_lease *lease = &session->lease;
 	close_channel(session);
-	if (lease->is_holder)
-		ckt_ledger_remove(&session->server->ledger, &lease->holder);
+	if (!lease->is_holder)
+		return;
 	lease->is_holder = false;
+	ckt_memory_wait_gone(session);
+	ckt_ledger_remove(&session->server->ledger, &lease->holder);
+	ckt_memory_wait_look(session->server);
 }
 
 void ckt_lease_limits_changed(struct ckt_server *server)
@@ -371,4 +430,5 @@ void ckt_lease_limits_changed(struct ckt_server *server)
 		if (s->lease.is_holder && s->lease.holder.unsettled &&
 			ckt_ledger_limits(&server->ledger, &s->lease.holder.subject))
 			recall_from(s, NULL);
+	ckt_memory_wait_look(server);
 }

@@ -7,7 +7,8 @@
  *	            \-> not, or a neighbour is unsettled: the neighbours
  *	                give back what they do not use, all at one time ---> answered with the last one
  *
- * So a question is refused only if the memory is in use.  A neighbour that does not answer within two
+ * So a question is refused only if the memory is in use.  Then it may wait (memory_wait.h), if its
+ * worker says so.  A neighbour that does not answer within two
  * seconds keeps its lease.
  *
  * What a worker sends is checked against what the ledger knows: it can make its own lease no smaller
@@ -32,6 +33,7 @@ struct ckt_daemon_lease {
 	struct ckt_ledger_holder holder;
 	struct ckt_source channel;
 	bool is_holder, open;
+	bool pressed; /* see memory_wait.h */
 	uint64_t early[CKT_DEVICES_MAX]; /* given back while the holder was unsettled */
 	struct {
 		bool pending;
@@ -39,7 +41,7 @@ struct ckt_daemon_lease {
 		unsigned awaited; /* neighbours */
 		bool recalled;    /* nobody has any more that is not used */
 		uint32_t number, gpu;
-		bool force;
+		bool force, wait;
 		uint64_t bytes, want;
 	} question;
 };

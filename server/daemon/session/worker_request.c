@@ -136,7 +136,9 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 {
 	uint8_t *data = NULL;
 	size_t size = 0;
-	enum ckt_link_kind kind = proc == CKT_WORKER_LEASE_RECALL ? CKT_LINK_LEASE
+	enum ckt_link_kind kind = proc == CKT_WORKER_LEASE_RECALL ||
+			proc == CKT_WORKER_LEASE_WAITED || proc == CKT_WORKER_LEASE_PRESS
+		? CKT_LINK_LEASE
 		: proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 ||
 			proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
 			proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE ||

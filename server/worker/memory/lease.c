@@ -29,14 +29,27 @@ static struct {
 	bool joined, unlimited;
 	uint32_t number; /* of the last question */
 	_Atomic unsigned asking;
+	_Atomic bool pressed;
+	struct ckt_lease_wait *waits; /* ASKING or WAITING, or GRANTED with bytes reserved */
 	struct {
 		uint64_t used, leased;
+		uint64_t reserved; /* of leased: for waits that were granted */
 	} gpus[CKT_DEVICES_MAX];
 } lease = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	.ask_lock = PTHREAD_MUTEX_INITIALIZER,
 	.joined_cond = PTHREAD_COND_INITIALIZER,
 	.channel = -1,
 	.unlimited = true};
+
+void (*ckt_lease_changed)(void);
+static __thread bool uses_reserved;
+static __thread struct ckt_lease_wait refused;
+
+static void changed(void)
+{
+	if (ckt_lease_changed)
+		ckt_lease_changed();
+}
 
 static uint64_t round_up(uint64_t bytes)
 {
@@ -64,6 +77,25 @@ static void leave(void)
 	close(lease.channel);
 	lease.channel = -1;
 	lease.epoch++;
+	for (struct ckt_lease_wait *w = lease.waits; w; w = w->next)
+		if (w->state == CKT_LEASE_WAITING || w->state == CKT_LEASE_ASKING)
+			w->state = CKT_LEASE_NOT_ASKED;
+}
+
+/* Of what is leased, what is neither used nor reserved.  Precondition: lock held. */
+static uint64_t unused(unsigned gpu)
+{
+	uint64_t taken = round_up(lease.gpus[gpu].used) + lease.gpus[gpu].reserved;
+	return lease.gpus[gpu].leased > taken ? lease.gpus[gpu].leased - taken : 0;
+}
+
+/* Precondition: lock held. */
+static void give_back(unsigned gpu, uint64_t bytes)
+{
+	struct ckt_lease_message message = {.kind = CKT_LEASE_GIVE, .gpu = gpu, .bytes = bytes};
+	if (bytes && lease.channel >= 0 &&
+		send(lease.channel, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		lease.gpus[gpu].leased -= bytes;
 }
 
 int ckt_lease_join(int channel, bool unlimited, ckt_worker_lease ret_list[CKT_DEVICES_MAX],
@@ -87,7 +119,16 @@ int ckt_lease_join(int channel, bool unlimited, ckt_worker_lease ret_list[CKT_DE
 	*ret_res = (ckt_worker_lease_res){.unlimited = lease.unlimited, .gpus = {count, ret_list}};
 	pthread_cond_broadcast(&lease.joined_cond);
 	pthread_mutex_unlock(&lease.lock);
+	changed();
 	return 0;
+}
+
+bool ckt_lease_is_joined(void)
+{
+	pthread_mutex_lock(&lease.lock);
+	bool joined = lease.channel >= 0;
+	pthread_mutex_unlock(&lease.lock);
+	return joined;
 }
 
 void ckt_lease_recall(ckt_worker_lease ret_list[CKT_DEVICES_MAX], ckt_worker_lease_res *ret_res)
@@ -95,7 +136,8 @@ void ckt_lease_recall(ckt_worker_lease ret_list[CKT_DEVICES_MAX], ckt_worker_lea
 	u_int count = 0;
 	pthread_mutex_lock(&lease.lock);
 	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++) {
-		uint64_t had = lease.gpus[gpu].leased, used = round_up(lease.gpus[gpu].used);
+		uint64_t had = lease.gpus[gpu].leased,
+			 used = round_up(lease.gpus[gpu].used) + lease.gpus[gpu].reserved;
 		if (lease.unlimited || used < had)
 			lease.gpus[gpu].leased = used;
 		if (had || used)
@@ -169,8 +211,12 @@ static int await_answer(int fd, unsigned epoch, int64_t deadline_ms, uint32_t nu
 	}
 }
 
-/* 0 with the answer, or -errno: no server answered in time. */
-static int ask(struct ckt_lease_message *question, struct ckt_lease_message *ret_answer)
+/*
+ * 0 with the answer, or -errno: no server answered in time.  wait: the question is of that one, which
+ * learns its number before it may end.
+ */
+static int ask(struct ckt_lease_message *question, struct ckt_lease_wait *wait,
+	struct ckt_lease_message *ret_answer)
 {
 	int64_t deadline = ckt_net_now_ms() + ckt_lease_answer_ms;
 	for (;;) {
@@ -180,6 +226,12 @@ static int ask(struct ckt_lease_message *question, struct ckt_lease_message *ret
 			return -ENOTCONN;
 		question->kind = CKT_LEASE_ASK;
 		question->number = ++lease.number;
+		if (wait) {
+			pthread_mutex_lock(&lease.lock);
+			wait->number = question->number;
+			wait->state = CKT_LEASE_ASKING;
+			pthread_mutex_unlock(&lease.lock);
+		}
 		int result = send(fd, question, sizeof *question, MSG_NOSIGNAL) < 0
 			? -ECONNRESET
 			: await_answer(fd, epoch, deadline, question->number, ret_answer);
@@ -198,7 +250,9 @@ static int ask(struct ckt_lease_message *question, struct ckt_lease_message *ret
 /* Precondition: lock held. */
 static bool fits(unsigned gpu, uint64_t bytes)
 {
-	return lease.unlimited || round_up(lease.gpus[gpu].used + bytes) <= lease.gpus[gpu].leased;
+	uint64_t reserved = uses_reserved ? 0 : lease.gpus[gpu].reserved;
+	return lease.unlimited ||
+		round_up(lease.gpus[gpu].used + bytes) + reserved <= lease.gpus[gpu].leased;
 }
 
 /* Counts them if they fit, or if forced.  Otherwise *ret_need: what is missing. */
@@ -209,9 +263,18 @@ static bool take_here(unsigned gpu, uint64_t bytes, bool forced, uint64_t *ret_n
 	if (good)
 		lease.gpus[gpu].used += bytes;
 	else
-		*ret_need = round_up(lease.gpus[gpu].used + bytes) - lease.gpus[gpu].leased;
+		*ret_need = round_up(lease.gpus[gpu].used + bytes) +
+			(uses_reserved ? 0 : lease.gpus[gpu].reserved) - lease.gpus[gpu].leased;
 	pthread_mutex_unlock(&lease.lock);
 	return good;
+}
+
+static void note_refused(unsigned gpu, uint64_t bytes)
+{
+	pthread_mutex_lock(&lease.lock);
+	refused = (struct ckt_lease_wait){
+		.gpu = gpu, .bytes = bytes, .total = lease.gpus[gpu].used + bytes};
+	pthread_mutex_unlock(&lease.lock);
 }
 
 static bool take_asking(unsigned gpu, uint64_t bytes, bool forced)
@@ -221,9 +284,16 @@ static bool take_asking(unsigned gpu, uint64_t bytes, bool forced)
 	/* What a recall took meanwhile is missing in the answer: then once more. */
 	while (!take_here(gpu, bytes, false, &need)) {
 		struct ckt_lease_message question = {
-			.gpu = gpu, .force = forced, .bytes = need, .want = need + STEP_BYTES};
-		if (ask(&question, &answer) || !answer.bytes)
-			return forced && take_here(gpu, bytes, true, &need);
+			.gpu = gpu,
+			.flags = forced ? CKT_LEASE_FORCE : 0,
+			.bytes = need,
+			.want = need + STEP_BYTES};
+		bool asked = !ask(&question, NULL, &answer);
+		if (asked && answer.bytes)
+			continue;
+		if (asked && !forced && answer.flags & CKT_LEASE_MAY_WAIT)
+			note_refused(gpu, bytes);
+		return forced && take_here(gpu, bytes, true, &need);
 	}
 	return true;
 }
@@ -251,14 +321,11 @@ void ckt_lease_give(unsigned gpu, uint64_t bytes)
 		return;
 	pthread_mutex_lock(&lease.lock);
 	lease.gpus[gpu].used -= bytes;
-	uint64_t used = round_up(lease.gpus[gpu].used), leased = lease.gpus[gpu].leased;
-	if (!lease.unlimited && lease.channel >= 0 && leased > used &&
-		leased - used > 2 * STEP_BYTES) {
-		struct ckt_lease_message message = {
-			.kind = CKT_LEASE_GIVE, .gpu = gpu, .bytes = leased - used - STEP_BYTES};
-		if (send(lease.channel, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
-			lease.gpus[gpu].leased -= message.bytes;
-	}
+	uint64_t more = unused(gpu);
+	if (!lease.unlimited && (lease.pressed || lease.waits))
+		give_back(gpu, more);
+	else if (!lease.unlimited && more > 2 * STEP_BYTES)
+		give_back(gpu, more - STEP_BYTES);
 	pthread_mutex_unlock(&lease.lock);
 }
 
@@ -271,26 +338,174 @@ bool ckt_lease_info(unsigned gpu, uint64_t *ret_total, uint64_t *ret_free)
 	if (unlimited || gpu >= CKT_DEVICES_MAX)
 		return false;
 	pthread_mutex_lock(&lease.ask_lock);
-	int result = ask(&question, &answer);
+	int result = ask(&question, NULL, &answer);
 	pthread_mutex_unlock(&lease.ask_lock);
 	if (!result && answer.total == CKT_LEASE_NO_LIMIT)
 		return false;
 	pthread_mutex_lock(&lease.lock);
-	uint64_t used = round_up(lease.gpus[gpu].used), leased = lease.gpus[gpu].leased;
+	uint64_t leased = lease.gpus[gpu].leased, more = unused(gpu);
 	pthread_mutex_unlock(&lease.lock);
 	/* Without a server: what nobody has to be asked for. */
-	*ret_free = (leased > used ? leased - used : 0) + (result ? 0 : answer.left);
+	*ret_free = more + (result ? 0 : answer.left);
 	*ret_total = result ? leased : answer.total;
 	return true;
+}
+
+/* ---- Waits */
+
+bool ckt_lease_refused(struct ckt_lease_wait *ret_wait)
+{
+	bool was = refused.bytes != 0;
+	*ret_wait = refused;
+	refused = (struct ckt_lease_wait){0};
+	return was;
+}
+
+void ckt_lease_use_reserved(bool use)
+{
+	uses_reserved = use;
+}
+
+/* Granted now.  Precondition: lock held. */
+static void reserve(struct ckt_lease_wait *wait, uint64_t bytes)
+{
+	wait->state = CKT_LEASE_GRANTED;
+	wait->granted = bytes;
+	lease.gpus[wait->gpu].reserved += bytes;
+}
+
+static struct ckt_lease_wait **place_of(const struct ckt_lease_wait *wait)
+{
+	struct ckt_lease_wait **place = &lease.waits;
+	while (*place && *place != wait)
+		place = &(*place)->next;
+	return place;
+}
+
+/* What it needs beside what is used, once nothing unused is left.  Precondition: lock held. */
+static uint64_t enter(struct ckt_lease_wait *wait)
+{
+	uint64_t used = lease.gpus[wait->gpu].used, total = used + wait->bytes;
+	if (wait->total > total)
+		total = wait->total;
+	wait->state = CKT_LEASE_ASKING;
+	wait->granted = 0;
+	if (!*place_of(wait)) {
+		wait->next = lease.waits;
+		lease.waits = wait;
+	}
+	give_back(wait->gpu, unused(wait->gpu));
+	return round_up(total) - round_up(used);
+}
+
+/* Precondition: lock held. */
+static void take_off(struct ckt_lease_wait *wait)
+{
+	struct ckt_lease_wait **place = place_of(wait);
+	if (*place)
+		*place = wait->next;
+}
+
+void ckt_lease_wait_begin(struct ckt_lease_wait *wait)
+{
+	struct ckt_lease_message answer;
+	atomic_fetch_add(&lease.asking, 1);
+	pthread_mutex_lock(&lease.ask_lock);
+	pthread_mutex_lock(&lease.lock);
+	uint64_t need = enter(wait);
+	pthread_mutex_unlock(&lease.lock);
+	struct ckt_lease_message question = {
+		.gpu = wait->gpu, .flags = CKT_LEASE_WAIT, .bytes = need, .want = need};
+	int result = need ? ask(&question, wait, &answer) : 0;
+	pthread_mutex_lock(&lease.lock);
+	if (!need)
+		reserve(wait, 0);
+	else if (result)
+		wait->state = CKT_LEASE_NOT_ASKED;
+	else if (answer.bytes)
+		reserve(wait, answer.bytes);
+	else if (wait->state == CKT_LEASE_ASKING)
+		wait->state = answer.flags & CKT_LEASE_WAIT ? CKT_LEASE_WAITING
+							    : CKT_LEASE_REFUSED;
+	pthread_mutex_unlock(&lease.lock);
+	pthread_mutex_unlock(&lease.ask_lock);
+	atomic_fetch_sub(&lease.asking, 1);
+}
+
+enum ckt_lease_wait_state ckt_lease_wait_state(const struct ckt_lease_wait *wait)
+{
+	pthread_mutex_lock(&lease.lock);
+	enum ckt_lease_wait_state state = wait->state;
+	pthread_mutex_unlock(&lease.lock);
+	return state;
+}
+
+void ckt_lease_wait_end(struct ckt_lease_wait *wait, bool keep_place)
+{
+	pthread_mutex_lock(&lease.lock);
+	take_off(wait);
+	if (wait->state == CKT_LEASE_GRANTED)
+		lease.gpus[wait->gpu].reserved -= wait->granted;
+	if (wait->state == CKT_LEASE_GRANTED && (lease.pressed || lease.waits) && !lease.unlimited)
+		give_back(wait->gpu, unused(wait->gpu));
+	struct ckt_lease_message message = {.kind = CKT_LEASE_WITHDRAW,
+		.number = wait->number,
+		.gpu = wait->gpu,
+		.flags = keep_place ? CKT_LEASE_KEEP_PLACE : 0};
+	if (wait->state == CKT_LEASE_WAITING && lease.channel >= 0)
+		send(lease.channel, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	wait->state = CKT_LEASE_NOT_ASKED;
+	wait->granted = 0;
+	pthread_mutex_unlock(&lease.lock);
+}
+
+bool ckt_lease_waited(const ckt_worker_waited_args *args)
+{
+	if (args->gpu >= CKT_DEVICES_MAX || args->bytes % CKT_LEASE_GRANULE ||
+		args->bytes > INT64_MAX / CKT_DEVICES_MAX)
+		return false;
+	pthread_mutex_lock(&lease.lock);
+	lease.gpus[args->gpu].leased += args->bytes;
+	struct ckt_lease_wait *wait = lease.waits;
+	while (wait &&
+		(wait->number != args->number || wait->gpu != args->gpu ||
+			(wait->state != CKT_LEASE_WAITING && wait->state != CKT_LEASE_ASKING)))
+		wait = wait->next;
+	if (wait && args->bytes)
+		reserve(wait, args->bytes);
+	else if (wait)
+		wait->state = CKT_LEASE_REFUSED;
+	else if (!lease.unlimited)
+		give_back(args->gpu, unused(args->gpu)); /* it was withdrawn meanwhile */
+	pthread_mutex_unlock(&lease.lock);
+	changed();
+	return true;
+}
+
+void ckt_lease_press(bool on)
+{
+	pthread_mutex_lock(&lease.lock);
+	lease.pressed = on;
+	for (unsigned gpu = 0; on && !lease.unlimited && gpu < CKT_DEVICES_MAX; gpu++)
+		give_back(gpu, unused(gpu));
+	pthread_mutex_unlock(&lease.lock);
+}
+
+bool ckt_lease_is_pressed(void)
+{
+	return lease.pressed;
 }
 
 void ckt_lease_reset(void)
 {
 	pthread_mutex_lock(&lease.lock);
 	leave();
+	lease.pressed = false;
+	lease.waits = NULL;
+	refused = (struct ckt_lease_wait){0};
 	lease.joined = false;
 	lease.unlimited = true;
 	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
-		lease.gpus[gpu].used = lease.gpus[gpu].leased = 0;
+		lease.gpus[gpu].used = lease.gpus[gpu].leased = lease.gpus[gpu].reserved = 0;
 	pthread_mutex_unlock(&lease.lock);
 }

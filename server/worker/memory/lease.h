@@ -8,6 +8,10 @@
  * lease is used up, a step ahead of its need, and gives back what is more than two steps ahead.  If
  * the server is away, a question waits for the next one.
  *
+ * What is refused but can be waited for: the thread that was refused takes a note of it
+ * (ckt_lease_refused), and begins a wait, which blocks nobody.  Memory that a wait was granted is
+ * reserved until the wait is ended, so that the allocation that is then tried again finds it.
+ *
  * Threading: any.  Its lock is taken last, and never while somebody waits for the server.
  */
 #pragma once
@@ -21,6 +25,25 @@ enum ckt_lease_how {
 	CKT_LEASE_HAD, /* without asking */
 	CKT_LEASE_ASKED,
 	CKT_LEASE_FORCED, /* it is in use already */
+};
+
+enum ckt_lease_wait_state {
+	CKT_LEASE_NOT_ASKED, /* not yet, or the server has gone meanwhile */
+	CKT_LEASE_ASKING,
+	CKT_LEASE_WAITING,
+	CKT_LEASE_GRANTED,
+	CKT_LEASE_REFUSED,
+};
+
+/* A wait for memory.  The owner's, whose thread begins and ends it; the state may change any time. */
+struct ckt_lease_wait {
+	struct ckt_lease_wait *next;
+	unsigned gpu;
+	uint64_t bytes; /* of the allocation that was refused */
+	uint64_t total; /* in use with it, at that time */
+	enum ckt_lease_wait_state state;
+	uint32_t number;
+	uint64_t granted;
 };
 
 /* How long a question waits for a server, and for its answer. */
@@ -42,6 +65,29 @@ bool ckt_lease_take(unsigned gpu, uint64_t bytes, enum ckt_lease_how how);
 void ckt_lease_give(unsigned gpu, uint64_t bytes);
 /* False: the server sets no limit.  *ret_free: in whole granules. */
 bool ckt_lease_info(unsigned gpu, uint64_t *ret_total, uint64_t *ret_free);
+
+/* What this thread was refused last since the latest call, if it can be waited for. */
+bool ckt_lease_refused(struct ckt_lease_wait *ret_wait);
+/*
+ * Asks for it, and gives back all that is not used before.  The state is then WAITING, GRANTED,
+ * REFUSED or, without a server, NOT_ASKED.
+ */
+void ckt_lease_wait_begin(struct ckt_lease_wait *wait);
+enum ckt_lease_wait_state ckt_lease_wait_state(const struct ckt_lease_wait *wait);
+/* Withdraws it, or gives up what is reserved.  keep_place: it will be asked again. */
+void ckt_lease_wait_end(struct ckt_lease_wait *wait, bool keep_place);
+/* From true to false, this thread's allocations may use what is reserved. */
+void ckt_lease_use_reserved(bool use);
+/* Whether a server would hear a question. */
+bool ckt_lease_is_joined(void);
+/* Called by any thread, with no lock held, when a wait's state has changed or a server has come. */
+extern void (*ckt_lease_changed)(void);
+
+/* The server's calls.  False: the arguments cannot be. */
+bool ckt_lease_waited(const ckt_worker_waited_args *args);
+void ckt_lease_press(bool on);
+/* Whether sessions wait, so that nothing is kept for later. */
+bool ckt_lease_is_pressed(void);
 
 /* For tests: as at the start. */
 void ckt_lease_reset(void);

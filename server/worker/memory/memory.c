@@ -216,7 +216,8 @@ static void extent_free(struct ckt_memory *memory, uint64_t address)
 	struct ckt_extent *e = &memory->extents[i];
 	ckt_ranges_give(&memory->addresses, e->address, e->size);
 	memory->held -= e->size;
-	if (memory->cached + e->size <= CKT_MEMORY_CACHE_MAX) {
+	/* Where sessions wait for memory, nothing is kept back. */
+	if (memory->cached + e->size <= CKT_MEMORY_CACHE_MAX && !ckt_lease_is_pressed()) {
 		e->use = CKT_EXTENT_CACHED;
 		memory->cached += e->size;
 	} else {

@@ -298,6 +298,7 @@ static void adopt_client(
 	worker->new_client.fd = request->passed_fd;
 	worker->new_client.xid = args->xid;
 	worker->new_client.takes_rings = told(&args->hello, CKT_CAPABILITY_RINGS) != 0;
+	worker->new_client.takes_again = told(&args->hello, CKT_CAPABILITY_AGAIN) != 0;
 	request->passed_fd = -1;
 	if (worker->new_client.memory_fd >= 0)
 		close(worker->new_client.memory_fd);
@@ -548,6 +549,28 @@ static int lease_recall(struct ckt_request *request)
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_lease_res, &res);
 }
 
+static int lease_waited(struct ckt_request *request)
+{
+	ckt_worker_waited_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_waited_args, &args);
+	if (!result && !ckt_lease_waited(&args))
+		result = -EPROTO;
+	return result ? result : ckt_worker_control_reply(request, NULL, NULL);
+}
+
+static int lease_press(struct ckt_request *request)
+{
+	ckt_worker_press_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_press_args, &args);
+	if (result)
+		return result;
+	/* In this order: what is freed in between is given back by one of the two. */
+	ckt_lease_press(args.on);
+	if (args.on)
+		trim_for_recall(request->worker);
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
 static int lease_join(struct ckt_request *request)
 {
 	ckt_worker_lease_args args = {0};
@@ -666,6 +689,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_LEASE_RECALL] = lease_recall,
 		[CKT_WORKER_TURN] = take_turns,
 		[CKT_WORKER_METRICS] = use_metrics,
+		[CKT_WORKER_LEASE_WAITED] = lease_waited,
+		[CKT_WORKER_LEASE_PRESS] = lease_press,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]
 		? serve[proc](request)

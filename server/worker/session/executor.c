@@ -34,6 +34,7 @@
 #include "server/worker/objects/context.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/session/blocking_call.h"
+#include "server/worker/session/waiting_call.h"
 #include "server/worker/session/call.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/connection.h"
@@ -76,6 +77,7 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why)
 	ckt_transport_close(&worker->client_transport);
 	worker->client_fd = -1;
 	worker->client_epoch = 0;
+	ckt_waiting_calls_withdraw(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	if (worker->state == CKT_STATE_RUNNING)
 		worker->state = CKT_STATE_DETACHED;
@@ -93,7 +95,8 @@ static void take_client(struct ckt_worker *worker)
 	int fd = worker->new_client.fd;
 	int memory_fd = worker->new_client.memory_fd;
 	uint32_t xid = worker->new_client.xid;
-	bool takes_rings = worker->new_client.takes_rings;
+	bool takes_rings = worker->new_client.takes_rings,
+	     takes_again = worker->new_client.takes_again;
 	worker->new_client.fd = worker->new_client.memory_fd = -1;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
@@ -101,6 +104,7 @@ static void take_client(struct ckt_worker *worker)
 	ckt_executor_disconnect(worker, "a newer connection replaced it");
 	worker->client_fd = fd;
 	worker->client_epoch = ++epochs;
+	worker->client_takes_again = takes_again;
 	ckt_transport_init_socket(&worker->client_transport, fd);
 	ckt_input_connect(&worker->input, fd);
 	pthread_mutex_lock(&worker->mail_lock);
@@ -133,6 +137,10 @@ static void take_mail(struct ckt_worker *worker)
 	ckt_hold_take(worker);
 	bool freeze = worker->checkpoint.freeze.wanted;
 	pthread_mutex_unlock(&worker->mail_lock);
+	if (freeze || worker->checkpoint.hold.on)
+		ckt_waiting_calls_put_off(worker);
+	else
+		ckt_waiting_calls_look(worker);
 	if (freeze) {
 		ckt_turn_leave();
 		ckt_worker_lanes_bar(worker, true);
@@ -334,7 +342,9 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 	struct ckt_cursor args = call->args;
 	struct ckt_traced_event *traced = NULL;
 	if (__builtin_expect(
-		    atomic_load_explicit(&ckt_call_trace_on, memory_order_relaxed) && !result, 0))
+		    atomic_load_explicit(&ckt_call_trace_on, memory_order_relaxed) && !result &&
+			    !call->traced,
+		    0))
 		traced = ckt_call_trace_begin(call);
 	if (!result)
 		result = ckt_worker_lib_state_run(call);
@@ -346,6 +356,8 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 		call->args = args;
 		result = ckt_worker_lib_state_run(call);
 	}
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_waiting_call_keep(call, &args))
+		return PROGRESS_MORE;
 	if (result == CKT_WCALL_LATER)
 		return PROGRESS_MORE;
 	if (result == CKT_WCALL_GARBAGE) {
@@ -355,6 +367,11 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 	}
 	ckt_wcall_finish(call, (CUresult)result);
 	return PROGRESS_MORE;
+}
+
+void ckt_executor_run_again(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	run_handler(worker, call);
 }
 
 /* What runs the call; NULL with the reason as ONC RPC counts them. */
@@ -619,6 +636,7 @@ void ckt_executor_go(struct ckt_worker *worker)
 
 int ckt_executor_start(struct ckt_worker *worker)
 {
+	ckt_waiting_calls_init(worker);
 	worker->spin_ns = ckt_processors() > CKT_FEW_PROCESSORS ? CKT_SPIN_LONG_NS : CKT_SPIN_NS;
 	worker->rings_place = ckt_shared_memory_reserve(CKT_RINGS_BYTES);
 	int result = ckt_input_init(&worker->input);

@@ -2,6 +2,7 @@
 /* The executor: the one thread that reads the client's calls in their order and executes them. */
 #pragma once
 
+struct ckt_wcall;
 struct ckt_worker;
 
 /*
@@ -16,3 +17,5 @@ void ckt_executor_wake(struct ckt_worker *worker);
  * not executed.
  */
 void ckt_executor_disconnect(struct ckt_worker *worker, const char *why);
+/* Runs the handler of a call once more that has waited for memory.  The executor's. */
+void ckt_executor_run_again(struct ckt_worker *worker, struct ckt_wcall *call);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that wait for memory; see waiting_call.h. */
+#include "server/worker/session/waiting_call.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "rpc/session.h"
+#include "server/worker/memory/lease.h"
+#include "server/worker/session/call.h"
+#include "server/worker/session/executor.h"
+#include "server/worker/session/host_budget.h"
+#include "server/worker/worker.h"
+
+enum {
+	/* Grants that did not suffice, in a row: what else the call needs is then not to be had. */
+	TRIES_MAX = 16,
+};
+
+struct waiting {
+	struct waiting *next;
+	struct ckt_wcall *call;
+	struct ckt_lease_wait wait;
+	unsigned tries;
+	size_t size;
+	uint8_t args[];
+};
+
+static struct waiting *first;
+static unsigned count;
+/* of the call that runs again now */
+static unsigned tries;
+
+static void wake(void)
+{
+	atomic_store(&ckt_worker.mail, true);
+	ckt_executor_wake(&ckt_worker);
+}
+
+void ckt_waiting_calls_init(struct ckt_worker *worker)
+{
+	(void)worker;
+	ckt_lease_changed = wake;
+}
+
+unsigned ckt_waiting_calls_count(void)
+{
+	return count;
+}
+
+static uint64_t bytes_of(const struct waiting *waiting)
+{
+	return sizeof *waiting + waiting->size;
+}
+
+static void append(struct waiting *waiting)
+{
+	struct waiting **place = &first;
+	while (*place)
+		place = &(*place)->next;
+	waiting->next = NULL;
+	*place = waiting;
+	count++;
+}
+
+static void drop(struct waiting *waiting)
+{
+	struct waiting **place = &first;
+	while (*place != waiting)
+		place = &(*place)->next;
+	*place = waiting->next;
+	count--;
+}
+
+static void release(struct waiting *waiting)
+{
+	ckt_budget_uncharge(bytes_of(waiting));
+	free(waiting);
+}
+
+static void answer(struct waiting *waiting, CUresult result)
+{
+	struct ckt_wcall *call = waiting->call;
+	drop(waiting);
+	release(waiting);
+	ckt_wcall_finish(call, result);
+}
+
+static CUresult again_for(const struct ckt_worker *worker)
+{
+	return worker->client_takes_again ? (CUresult)CKT_RESULT_AGAIN : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_lease_wait wait;
+	size_t size = (size_t)(args->end - args->p);
+	if (!ckt_lease_refused(&wait) || call->header.prog != CKT_CUDA_PROG || !call->header.seq ||
+		call->header.flags & CKT_CALL_BATCHED || tries >= TRIES_MAX)
+		return false;
+	if (worker->checkpoint.hold.on) {
+		ckt_wcall_finish(call, again_for(worker));
+		return true;
+	}
+	struct waiting *waiting = malloc(sizeof *waiting + size);
+	if (!waiting)
+		return false;
+	*waiting = (struct waiting){.call = call, .wait = wait, .tries = tries, .size = size};
+	if (!ckt_budget_charge(bytes_of(waiting), "calls that wait for memory")) {
+		free(waiting);
+		return false;
+	}
+	memcpy(waiting->args, args->p, size);
+	append(waiting);
+	ckt_lease_wait_begin(&waiting->wait);
+	/* Granted or refused already: in its turn. */
+	if (ckt_lease_wait_state(&waiting->wait) != CKT_LEASE_WAITING)
+		wake();
+	return true;
+}
+
+static void run_again(struct ckt_worker *worker, struct waiting *waiting)
+{
+	struct ckt_wcall *call = waiting->call;
+	drop(waiting);
+	call->args = (struct ckt_cursor){
+		.p = waiting->args, .end = waiting->args + waiting->size};
+	tries = waiting->tries + 1;
+	ckt_lease_use_reserved(true);
+	ckt_executor_run_again(worker, call);
+	ckt_lease_use_reserved(false);
+	tries = 0;
+	ckt_lease_wait_end(&waiting->wait, false);
+	release(waiting);
+}
+
+/* One that can go on; NULL: none. */
+static struct waiting *find_ready(void)
+{
+	bool joined = ckt_lease_is_joined();
+	for (struct waiting *w = first; w; w = w->next) {
+		enum ckt_lease_wait_state state = ckt_lease_wait_state(&w->wait);
+		if (state == CKT_LEASE_GRANTED || state == CKT_LEASE_REFUSED ||
+			(state == CKT_LEASE_NOT_ASKED && joined))
+			return w;
+	}
+	return NULL;
+}
+
+void ckt_waiting_calls_look(struct ckt_worker *worker)
+{
+	struct waiting *waiting;
+	/* Without a client nobody hears the answer. */
+	while (first && worker->client_fd >= 0 && (waiting = find_ready())) {
+		switch (ckt_lease_wait_state(&waiting->wait)) {
+		case CKT_LEASE_GRANTED:
+			run_again(worker, waiting);
+			break;
+		case CKT_LEASE_REFUSED:
+			ckt_lease_wait_end(&waiting->wait, false);
+			answer(waiting, CUDA_ERROR_OUT_OF_MEMORY);
+			break;
+		default:
+			ckt_lease_wait_begin(&waiting->wait);
+			/* The server went again: it tells when it is back. */
+			if (ckt_lease_wait_state(&waiting->wait) == CKT_LEASE_NOT_ASKED)
+				return;
+			break;
+		}
+	}
+}
+
+void ckt_waiting_calls_put_off(struct ckt_worker *worker)
+{
+	while (first) {
+		struct waiting *waiting = first;
+		ckt_lease_wait_end(&waiting->wait, true);
+		answer(waiting, again_for(worker));
+	}
+}
+
+void ckt_waiting_calls_withdraw(struct ckt_worker *worker)
+{
+	(void)worker;
+	for (struct waiting *w = first; w; w = w->next)
+		ckt_lease_wait_end(&w->wait, false);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that wait for memory which other sessions hold (server/worker/memory/lease.h).
+ *
+ *	handler --out of memory, which can be waited for--> kept with its arguments, and the server is asked
+ *	    |-> granted: the handler runs again, on the executor, between two commands -> answered
+ *	    |-> refused: answered with out of memory
+ *	    |-> frozen: answered with CKT_RESULT_AGAIN; the client sends it as a new call, which waits again
+ *	    \-> the client has gone: not asked for until it comes back
+ *
+ * Only the calling thread of the client waits: the executor takes the commands of the others, frees
+ * first.  A call has done nothing until its handler succeeds, so it is executed once.
+ *
+ * All is the executor's.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "rpc/wire.h"
+
+struct ckt_wcall;
+struct ckt_worker;
+
+void ckt_waiting_calls_init(struct ckt_worker *worker);
+/*
+ * The call's handler has returned CUDA_ERROR_OUT_OF_MEMORY.  True: it waits, or was answered; the
+ * call is not the caller's any more.  args: as before the handler took them.
+ */
+bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args);
+/* Runs again what can go on, answers what was refused, asks for what was not asked. */
+void ckt_waiting_calls_look(struct ckt_worker *worker);
+/* The session is about to be frozen or held. */
+void ckt_waiting_calls_put_off(struct ckt_worker *worker);
+/* The client has gone. */
+void ckt_waiting_calls_withdraw(struct ckt_worker *worker);
+/* How many there are. */
+unsigned ckt_waiting_calls_count(void);
