@@ -13,6 +13,7 @@
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "ctl/turns.h"
+#include "ctl/waits.h"
 #include "rpc/control.h"
 #include "rpc/job.h"
 #include "rpc/net.h"
@@ -114,6 +115,7 @@ struct beside {
 	const char *owner, *project;
 	const ckt_control_connection *connection; /* NULL: not known */
 	const struct ckt_ctl_turns *turns;
+	const struct ckt_ctl_waits *waits;
 };
 
 static json_t *session_json(const ckt_control_session *session, const struct beside *beside)
@@ -141,6 +143,7 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 	json_object_set_new(
 		object, "lanes", connection ? json_integer(connection->lanes) : json_null());
 	json_object_set_new(object, "turns", ckt_ctl_turns_json(beside->turns, session->session));
+	json_object_set_new(object, "waits", ckt_ctl_waits_json(beside->waits, session->session));
 	return object;
 }
 
@@ -176,12 +179,14 @@ static void session_line(const ckt_control_session *session, const struct beside
 	if (*session->note)
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
 	ckt_ctl_turns_print(beside->turns, session->session);
+	ckt_ctl_waits_print(beside->waits, session->session);
 }
 
 /* Prints the sessions of one answer, or adds them to the list. */
 static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
-	const struct jobs *jobs, const ckt_control_connections_res *connections,
-	const struct ckt_ctl_turns *turns, json_t *list)
+	const struct jobs *jobs, const struct ckt_ctl_waits *waits,
+	const ckt_control_connections_res *connections, const struct ckt_ctl_turns *turns,
+	json_t *list)
 {
 	struct ckt_ctl_owners owners;
 	uint32_t numbers[CKT_CONTROL_LIST_MAX];
@@ -194,6 +199,7 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 			.owner = ckt_ctl_owner_name(&owners, i, session->uid),
 			.project = ckt_ctl_owner_project(&owners, i),
 			.connection = connection_of(connections, session->session),
+			.waits = waits,
 			.turns = turns};
 		if (args->json)
 			json_array_append_new(list, session_json(session, &beside));
@@ -223,6 +229,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	json_t *list = json_array();
 	struct jobs jobs = {0};
 	struct ckt_ctl_turns turns = {0};
+	struct ckt_ctl_waits waits = {0};
 	bool more = true, any = false;
 	int status = ckt_ctl_connect(args, &server);
 	const char *token = getenv("CRICKET_TOKEN_FILE");
@@ -237,6 +244,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	if (more) {
 		jobs_read(args, &jobs);
 		ckt_ctl_turns_read(args, &turns);
+		ckt_ctl_waits_read(args, &waits);
 	}
 	while (more) {
 		ckt_control_list_args list_args = {.after = after};
@@ -253,7 +261,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		any = true;
 		ckt_control_connections_res connections;
 		connections_read(args, after, &connections);
-		print_page(args, &res, &jobs, &connections, &turns, list);
+		print_page(args, &res, &jobs, &waits, &connections, &turns, list);
 		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
 		if (res.sessions.sessions_len)
 			snprintf(after, sizeof after, "%s",
@@ -269,6 +277,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	json_decref(list);
 	jobs_free(&jobs);
 	ckt_ctl_turns_free(&turns);
+	ckt_ctl_waits_free(&waits);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

@@ -596,6 +596,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_GPU_USE] = {(xdrproc_t)xdr_ckt_control_gpu_args, ckt_control_gpu_use},
 	[CKT_CONTROL_OWNERS] = {(xdrproc_t)xdr_ckt_control_owners_args, call_owners},
 	[CKT_CONTROL_WARM] = {NULL, call_warm},
+	[CKT_CONTROL_WAITS] = {(xdrproc_t)xdr_ckt_control_waits_args, ckt_control_waits},
 	[CKT_CONTROL_OWNED_EVENTS] = {(xdrproc_t)xdr_ckt_control_events_args,
 		ckt_control_owned_events},
 	[CKT_CONTROL_JOBS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_jobs},
