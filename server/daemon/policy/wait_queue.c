@@ -280,7 +280,11 @@ enum ckt_memory_decision ckt_wait_judge(struct ckt_wait_queue *queue,
 		*ret_reason = CKT_MEMORY_OWN;
 		return CKT_MEMORY_REFUSE;
 	}
-	return queue->count < CKT_WAITS_MAX ? CKT_MEMORY_WAIT : CKT_MEMORY_REFUSE;
+	unsigned own = 0;
+	for (const struct ckt_wait_request *r = queue->first; r; r = r->next)
+		own += r->holder == holder;
+	return queue->count < CKT_WAITS_MAX && own < CKT_WAITS_EACH ? CKT_MEMORY_WAIT
+								    : CKT_MEMORY_REFUSE;
 }
 
 enum ckt_memory_decision ckt_wait_ask(struct ckt_wait_queue *queue,

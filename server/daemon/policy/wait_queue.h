@@ -26,8 +26,8 @@
 #include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/wait_policy.h"
 
-/* Waits of all sessions; a further one is refused. */
-enum { CKT_WAITS_MAX = 4096 };
+/* Waits of all sessions, and of one; a further one is refused. */
+enum { CKT_WAITS_MAX = 4096, CKT_WAITS_EACH = 128 };
 
 struct ckt_wait_request {
 	struct ckt_wait_request *next;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See inside.h. */
 #include "inside.h"
+#include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/worker_request.h"
 
 #include <errno.h>
@@ -48,6 +49,9 @@ int unit_setup(int argc, char **argv)
 	server.lock_fd = server.image_dir_fd = -1;
 	server.driver.gpu_count = 1;
 	server.driver.gpus[0].memory_bytes = 1000000;
+	char message[128];
+	if (ckt_memory_wait_open(&server, message, sizeof message))
+		return 2;
 	return mkdir(server.socket_dir, 0700) ? 2 : 0;
 }
 
@@ -223,6 +227,13 @@ static void serve(struct ckt_source *source, uint32_t events)
 			worker.steps++;
 			worker.commands = hold.commands;
 		}
+		struct ckt_worker_press_args press;
+		if (header.proc == CKT_WORKER_LEASE_WAITED)
+			ckt_net_decode(
+				&c, (xdrproc_t)xdr_ckt_worker_waited_args, &worker.waited);
+		if (header.proc == CKT_WORKER_LEASE_PRESS &&
+			!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_press_args, &press))
+			worker.pressed = press.on;
 		if (header.proc == CKT_WORKER_LEASE)
 			ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_lease_args, &worker.lease);
 		free(data);

@@ -52,6 +52,8 @@ extern struct fake_worker {
 	int metrics;       /* the same: the latest page of METRICS */
 	struct ckt_worker_lease_res leases; /* of LEASE and LEASE_RECALL */
 	struct ckt_worker_lease_args lease; /* of the last LEASE */
+	struct ckt_worker_waited_args waited; /* of the last LEASE_WAITED */
+	bool pressed;                         /* of the last LEASE_PRESS */
 } worker;
 
 /* Runs the loop until the condition holds; false where it does not within a minute. */

@@ -161,7 +161,7 @@ static void test_recall(void)
 	say(1,
 		(struct ckt_lease_message){.kind = CKT_LEASE_ASK,
 			.number = ++number,
-			.force = 1,
+			.flags = CKT_LEASE_FORCE,
 			.bytes = 4 * MIB,
 			.want = 4 * MIB});
 	IS(answered(1, NULL), 4);
@@ -244,7 +244,7 @@ static void test_lies(void)
 		{.kind = CKT_LEASE_ASK, .bytes = 1, .want = 1},
 		{.kind = CKT_LEASE_ASK, .bytes = 4 * MIB, .want = 2 * MIB},
 		{.kind = CKT_LEASE_ASK,
-			.force = 1,
+			.flags = CKT_LEASE_FORCE,
 			.bytes = UINT64_MAX & ~(2 * MIB - 1),
 			.want = UINT64_MAX},
 	};

@@ -50,7 +50,7 @@ static void answer(const struct ckt_lease_message *m)
 		reply.bytes = m->want <= fake.left && !fake.exact ? m->want : m->bytes;
 	if (!m->bytes)
 		reply.bytes = 0;
-	if (m->force && !reply.bytes)
+	if (m->flags & CKT_LEASE_FORCE && !reply.bytes)
 		reply.bytes = m->bytes;
 	fake.left -= reply.bytes < fake.left ? reply.bytes : fake.left;
 	fake.leased += reply.bytes;
