@@ -71,6 +71,44 @@ static void test_results(void)
 	parts_close(peer);
 }
 
+/* A call that has done nothing is sent again, with a number of its own; not one without a thread. */
+static void test_again(void)
+{
+	uint8_t body[4], first[CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + 300],
+		second[sizeof first];
+	struct ckt_call call;
+	for (unsigned size = 8; size <= 300; size += 292) {
+		const size_t whole = CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + size;
+		int peer = parts_open();
+		MUST(ckt_call_begin(&call, 7, size, CKT_CALL_F_NUMBERED), CUDA_SUCCESS);
+		memset(call.p, 0x33, size);
+		uint32_t xid = call.xid;
+		uint64_t seq = call.seq;
+		ckt_put_u32(body, CKT_RESULT_AGAIN);
+		parts_reply(peer, &(struct ckt_reply_header){.xid = xid}, body, sizeof body);
+		ckt_put_u32(body, CUDA_SUCCESS);
+		parts_reply(peer, &(struct ckt_reply_header){.xid = xid + 1}, body, sizeof body);
+		IS(ckt_call_wait(&call, NULL), CUDA_SUCCESS);
+		IS(call.seq, seq + 1);
+		MUST(parts_read(peer, first, whole), true);
+		MUST(parts_read(peer, second, whole), true);
+		struct ckt_cursor c = {second + CKT_MARK_SIZE, second + whole, false};
+		struct ckt_call_header header;
+		YES(ckt_call_header_get(&c, &header));
+		IS(header.xid, xid + 1);
+		IS(header.seq, seq + 1);
+		IS(header.acked, seq);
+		IS(header.proc, 7);
+		IS(memcmp(first + whole - size, second + whole - size, size), 0);
+		parts_close(peer);
+	}
+	int peer = parts_open();
+	answer_with(peer, ask(0, &answer), (CUresult)CKT_RESULT_AGAIN);
+	IS(answer.count, 1);
+	IS(answer.result, CUDA_ERROR_OUT_OF_MEMORY);
+	parts_close(peer);
+}
+
 static void test_pieces(void)
 {
 	uint8_t record[CKT_MARK_SIZE + CKT_REPLY_HEADER_SIZE + 8];
@@ -389,7 +427,7 @@ static void test_callbacks(void)
 	parts_close(peer);
 }
 
-UNIT_SUITE(reply, {"results", test_results}, {"pieces", test_pieces},
+UNIT_SUITE(reply, {"results", test_results}, {"again", test_again}, {"pieces", test_pieces},
 	{"hostile bytes", test_hostile_bytes}, {"refused", test_refused}, {"faults", test_faults},
 	{"fault limit", test_fault_limit}, {"deferred", test_deferred}, {"trim", test_trim},
 	{"finish all", test_finish_all}, {"callbacks", test_callbacks})

@@ -25,7 +25,8 @@ static struct {
 	_Atomic unsigned asked, given;
 	bool recall_before_answer; /* once */
 	bool exact;                /* nothing is leased ahead */
-	struct ckt_lease_message last;
+	bool waits;                /* what is not there may wait, and does */
+	struct ckt_lease_message last, withdrawn;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static ckt_worker_lease list[CKT_DEVICES_MAX];
 static ckt_worker_lease_res res;
@@ -50,6 +51,8 @@ static void answer(const struct ckt_lease_message *m)
 		reply.bytes = m->want <= fake.left && !fake.exact ? m->want : m->bytes;
 	if (!m->bytes)
 		reply.bytes = 0;
+	if (fake.waits && m->bytes && !reply.bytes)
+		reply.flags = m->flags & CKT_LEASE_WAIT ? CKT_LEASE_WAIT : CKT_LEASE_MAY_WAIT;
 	if (m->flags & CKT_LEASE_FORCE && !reply.bytes)
 		reply.bytes = m->bytes;
 	fake.left -= reply.bytes < fake.left ? reply.bytes : fake.left;
@@ -68,6 +71,8 @@ static void *serve(void *opaque)
 		if (m.kind == CKT_LEASE_ASK) {
 			fake.asked++;
 			answer(&m);
+		} else if (m.kind == CKT_LEASE_WITHDRAW) {
+			fake.withdrawn = m;
 		} else {
 			fake.given++;
 			fake.leased -= m.bytes;
@@ -102,7 +107,7 @@ static void begin(uint64_t left_mib, bool unlimited)
 	fake.left = left_mib * MIB;
 	fake.leased = 0;
 	fake.asked = fake.given = 0;
-	fake.exact = false;
+	fake.exact = fake.waits = false;
 	connect_server(unlimited);
 }
 
@@ -243,6 +248,117 @@ static void test_no_channel(void)
 	end();
 }
 
+static _Atomic unsigned changes;
+
+static void count_change(void)
+{
+	changes++;
+}
+
+/* Of a wait: as many bytes as it asked for. */
+static void grant(const struct ckt_lease_wait *wait, uint64_t bytes)
+{
+	fake.leased += bytes;
+	YES(ckt_lease_waited(&(ckt_worker_waited_args){
+		.number = wait->number, .gpu = wait->gpu, .bytes = bytes}));
+}
+
+static void test_waits(void)
+{
+	struct ckt_lease_wait wait, other;
+	uint64_t total, left;
+	begin(100, false);
+	fake.waits = fake.exact = true;
+	changes = 0;
+	ckt_lease_changed = count_change;
+	NO(ckt_lease_refused(&wait));
+	YES(take(90));
+	NO(take(20));
+	YES(ckt_lease_refused(&wait));
+	IS(wait.gpu, 3);
+	IS(wait.bytes, 20 * MIB);
+	NO(ckt_lease_refused(&other));
+	other = wait;
+	ckt_lease_wait_begin(&wait);
+	IS(ckt_lease_wait_state(&wait), CKT_LEASE_WAITING);
+	IS(fake.last.bytes, 20 * MIB);
+	/* It is there: for that allocation alone. */
+	grant(&wait, 20 * MIB);
+	IS(changes, 1);
+	IS(ckt_lease_wait_state(&wait), CKT_LEASE_GRANTED);
+	YES(ckt_lease_info(3, &total, &left));
+	IS(left, 10 * MIB);
+	NO(ckt_lease_take(3, 2 * MIB, CKT_LEASE_HAD));
+	ckt_lease_recall(list, &res);
+	IS(list[0].given_bytes, 0);
+	ckt_lease_use_reserved(true);
+	YES(ckt_lease_take(3, 20 * MIB, CKT_LEASE_HAD));
+	ckt_lease_use_reserved(false);
+	ckt_lease_wait_end(&wait, false);
+	ckt_lease_give(3, 20 * MIB);
+	/* While one waits, what is freed goes back at once. */
+	other.bytes = 40 * MIB;
+	other.total = 130 * MIB;
+	ckt_lease_wait_begin(&other);
+	IS(ckt_lease_wait_state(&other), CKT_LEASE_WAITING);
+	ckt_lease_give(3, 2 * MIB);
+	YES(ckt_lease_info(3, &total, &left));
+	IS(fake.leased, 88 * MIB);
+	/* Refused; and too late for one that was withdrawn: it goes back. */
+	grant(&other, 0);
+	IS(ckt_lease_wait_state(&other), CKT_LEASE_REFUSED);
+	ckt_lease_wait_end(&other, false);
+	fake.leased += 4 * MIB;
+	YES(ckt_lease_waited(&(ckt_worker_waited_args){
+		.number = other.number, .gpu = 3, .bytes = 4 * MIB}));
+	YES(ckt_lease_info(3, &total, &left));
+	IS(fake.leased, 88 * MIB);
+	/* A server that goes: asked again of the next. */
+	ckt_lease_wait_begin(&other);
+	IS(ckt_lease_wait_state(&other), CKT_LEASE_WAITING);
+	disconnect_server();
+	unsigned before = changes;
+	connect_server(false);
+	IS(changes, before + 1);
+	IS(ckt_lease_wait_state(&other), CKT_LEASE_NOT_ASKED);
+	YES(ckt_lease_is_joined());
+	ckt_lease_wait_begin(&other);
+	IS(ckt_lease_wait_state(&other), CKT_LEASE_WAITING);
+	ckt_lease_wait_end(&other, true);
+	YES(ckt_lease_info(3, &total, &left));
+	IS(fake.withdrawn.number, other.number);
+	IS(fake.withdrawn.flags, CKT_LEASE_KEEP_PLACE);
+	ckt_lease_changed = NULL;
+	/* What no server grants. */
+	NO(ckt_lease_waited(&(ckt_worker_waited_args){.gpu = CKT_DEVICES_MAX}));
+	NO(ckt_lease_waited(&(ckt_worker_waited_args){.bytes = 1}));
+	NO(ckt_lease_waited(&(ckt_worker_waited_args){.bytes = UINT64_MAX & ~(2 * MIB - 1)}));
+	end();
+}
+
+static void test_pressed(void)
+{
+	uint64_t total, left;
+	begin(512, false);
+	YES(take(2));
+	IS(fake.leased, 66 * MIB);
+	NO(ckt_lease_is_pressed());
+	ckt_lease_press(true);
+	YES(ckt_lease_is_pressed());
+	YES(ckt_lease_info(3, &total, &left));
+	IS(fake.leased, 2 * MIB);
+	YES(take(10));
+	ckt_lease_give(3, 8 * MIB);
+	YES(ckt_lease_info(3, &total, &left));
+	IS(fake.leased, 4 * MIB);
+	ckt_lease_press(false);
+	YES(take(2));
+	ckt_lease_give(3, 2 * MIB);
+	YES(ckt_lease_info(3, &total, &left));
+	IS(fake.leased, 70 * MIB);
+	end();
+}
+
 enum { THREADS = 4, ROUNDS = 2000 };
 
 static _Atomic unsigned got, missed;
@@ -288,4 +404,4 @@ static void test_threads(void)
 
 UNIT_SUITE(lease, {"steps", test_steps}, {"unlimited", test_unlimited},
 	{"meanwhile", test_meanwhile}, {"away", test_away}, {"no channel", test_no_channel},
-	{"threads", test_threads})
+	{"waits", test_waits}, {"pressed", test_pressed}, {"threads", test_threads})

@@ -257,6 +257,11 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		args.hello.capabilities.capabilities_val = copies;
 		args.hello.capabilities.capabilities_len = wire->attached ? 2 : 1;
 	}
+	ckt_capability again = {(char *)CKT_CAPABILITY_AGAIN, 1};
+	if (kind == CKT_HELLO_NEW && wire->takes_again) {
+		args.hello.capabilities.capabilities_val = &again;
+		args.hello.capabilities.capabilities_len = 1;
+	}
 	ckt_capability lane = {(char *)CKT_CAPABILITY_LANES, wire->lane_set};
 	if (kind == CKT_HELLO_DATA) {
 		args.hello.capabilities.capabilities_val = &lane;
