@@ -93,6 +93,13 @@ static CUresult again_for(const struct ckt_worker *worker)
 	return worker->client_takes_again ? (CUresult)CKT_RESULT_AGAIN : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Replies leave first: the question is a round trip to the server. */
+static void ask(struct ckt_worker *worker, struct waiting *waiting)
+{
+	ckt_output_flush(&worker->output);
+	ckt_lease_wait_begin(&waiting->wait);
+}
+
 bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args)
 {
 	struct ckt_worker *worker = call->worker;
@@ -115,7 +122,7 @@ bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args
 	}
 	memcpy(waiting->args, args->p, size);
 	append(waiting);
-	ckt_lease_wait_begin(&waiting->wait);
+	ask(worker, waiting);
 	/* Granted or refused already: in its turn. */
 	if (ckt_lease_wait_state(&waiting->wait) != CKT_LEASE_WAITING)
 		wake();
@@ -164,7 +171,7 @@ void ckt_waiting_calls_look(struct ckt_worker *worker)
 			answer(waiting, CUDA_ERROR_OUT_OF_MEMORY);
 			break;
 		default:
-			ckt_lease_wait_begin(&waiting->wait);
+			ask(worker, waiting);
 			/* The server went again: it tells when it is back. */
 			if (ckt_lease_wait_state(&waiting->wait) == CKT_LEASE_NOT_ASKED)
 				return;

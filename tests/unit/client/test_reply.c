@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,34 +73,57 @@ static void test_results(void)
 }
 
 /* A call that has done nothing is sent again, with a number of its own; not one without a thread. */
+static struct {
+	int peer;
+	size_t whole;
+	uint32_t xid;
+	uint8_t first[CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + 300];
+	uint8_t second[CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + 300];
+	bool good;
+} twice;
+
+/* The server's side: answers with "again", and then the second call. */
+static void *answer_twice(void *opaque)
+{
+	uint8_t body[4];
+	(void)opaque;
+	twice.good = parts_read(twice.peer, twice.first, twice.whole);
+	ckt_put_u32(body, CKT_RESULT_AGAIN);
+	parts_reply(twice.peer, &(struct ckt_reply_header){.xid = twice.xid}, body, sizeof body);
+	twice.good &= parts_read(twice.peer, twice.second, twice.whole);
+	ckt_put_u32(body, CUDA_SUCCESS);
+	parts_reply(
+		twice.peer, &(struct ckt_reply_header){.xid = twice.xid + 1}, body, sizeof body);
+	return NULL;
+}
+
 static void test_again(void)
 {
-	uint8_t body[4], first[CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + 300],
-		second[sizeof first];
 	struct ckt_call call;
+	pthread_t thread;
 	for (unsigned size = 8; size <= 300; size += 292) {
 		const size_t whole = CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE + size;
 		int peer = parts_open();
 		MUST(ckt_call_begin(&call, 7, size, CKT_CALL_F_NUMBERED), CUDA_SUCCESS);
 		memset(call.p, 0x33, size);
-		uint32_t xid = call.xid;
+		uint32_t xid = twice.xid = call.xid;
 		uint64_t seq = call.seq;
-		ckt_put_u32(body, CKT_RESULT_AGAIN);
-		parts_reply(peer, &(struct ckt_reply_header){.xid = xid}, body, sizeof body);
-		ckt_put_u32(body, CUDA_SUCCESS);
-		parts_reply(peer, &(struct ckt_reply_header){.xid = xid + 1}, body, sizeof body);
+		twice.peer = peer;
+		twice.whole = whole;
+		MUST(pthread_create(&thread, NULL, answer_twice, NULL), 0);
 		IS(ckt_call_wait(&call, NULL), CUDA_SUCCESS);
+		pthread_join(thread, NULL);
+		YES(twice.good);
 		IS(call.seq, seq + 1);
-		MUST(parts_read(peer, first, whole), true);
-		MUST(parts_read(peer, second, whole), true);
-		struct ckt_cursor c = {second + CKT_MARK_SIZE, second + whole, false};
+		struct ckt_cursor c = {
+			.p = twice.second + CKT_MARK_SIZE, .end = twice.second + whole};
 		struct ckt_call_header header;
 		YES(ckt_call_header_get(&c, &header));
 		IS(header.xid, xid + 1);
 		IS(header.seq, seq + 1);
 		IS(header.acked, seq);
 		IS(header.proc, 7);
-		IS(memcmp(first + whole - size, second + whole - size, size), 0);
+		IS(memcmp(twice.first + whole - size, twice.second + whole - size, size), 0);
 		parts_close(peer);
 	}
 	int peer = parts_open();
