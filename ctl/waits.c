@@ -62,7 +62,8 @@ static const ckt_control_wait *next_of(
 {
 	for (; *page < waits->count; ++*page, *at = 0)
 		while (*at < waits->pages[*page].waits.waits_len) {
-			const ckt_control_wait *wait = &waits->pages[*page].waits.waits_val[(*at)++];
+			const ckt_control_wait *wait =
+				&waits->pages[*page].waits.waits_val[(*at)++];
 			if (strcmp(wait->session, session) == 0)
 				return wait;
 		}
@@ -100,8 +101,7 @@ static void print_one(const ckt_control_wait *wait)
 	char size[32], reason[CKT_CONTROL_REASON + 1], clean[CKT_SESSION_ID_SIZE + 1];
 	printf("              waits for %s of GPU %u for %.1f s: %s",
 		ckt_ctl_size_text(wait->bytes, size, sizeof size), wait->gpu,
-		(double)wait->waited_ms / 1000,
-		ckt_ctl_clean(wait->reason, reason, sizeof reason));
+		(double)wait->waited_ms / 1000, ckt_ctl_clean(wait->reason, reason, sizeof reason));
 	for (u_int i = 0; i < wait->holders.holders_len; i++) {
 		const ckt_control_wait_holder *holder = &wait->holders.holders_val[i];
 		printf("%s%s %s", i ? ", " : "; held by ",

@@ -22,7 +22,12 @@
 
 #include <stdint.h>
 
-enum ckt_lease_kind { CKT_LEASE_ASK = 1, CKT_LEASE_GIVE = 2, CKT_LEASE_ANSWER = 3, CKT_LEASE_WITHDRAW = 4 };
+enum ckt_lease_kind {
+	CKT_LEASE_ASK = 1,
+	CKT_LEASE_GIVE = 2,
+	CKT_LEASE_ANSWER = 3,
+	CKT_LEASE_WITHDRAW = 4
+};
 
 /* Bits of `flags`. */
 enum {

@@ -118,9 +118,9 @@ struct ckt_server {
 	struct ckt_timer wait_timer;
 	enum ckt_when_full when_full; /* --when-full */
 	bool swap_told;
-	const struct ckt_policy *policy;   /* chosen in main.c; see policy.h */
-	struct ckt_admission *admission;   /* see admission.c; NULL until somebody connects */
-	unsigned descriptor_count;         /* that the server may have open; 0: not known */
+	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
+	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */
+	unsigned descriptor_count;       /* that the server may have open; 0: not known */
 	struct ckt_log_bucket log_buckets[CKT_LIMITS];
 	struct ckt_timer log_timer;
 	struct ckt_audit *audit;            /* NULL without --audit */

@@ -27,8 +27,7 @@ static uint64_t draw(uint64_t *state, uint64_t below)
 }
 
 /* Grows in some blocks, with frees in between, and keeps below its maximum. */
-static void make_steps(
-	struct simulation_program *program, uint64_t maximum_mib, uint64_t *state)
+static void make_steps(struct simulation_program *program, uint64_t maximum_mib, uint64_t *state)
 {
 	int64_t held = 0;
 	unsigned allocs = 2 + (unsigned)draw(state, 5);
@@ -204,8 +203,7 @@ bool simulation_run(struct simulation_program *programs, unsigned count, uint64_
 	uint64_t context_mib, const struct ckt_wait_policy *policy, uint64_t seed,
 	struct simulation_result *ret_result)
 {
-	struct run run = {
-		.programs = programs, .count = count, .result = ret_result, .good = true};
+	struct run run = {.programs = programs, .count = count, .result = ret_result, .good = true};
 	struct simulation_program *next;
 	*ret_result = (struct simulation_result){0};
 	run.ledger.budgets[0] = budget_mib * MIB;

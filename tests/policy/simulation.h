@@ -45,7 +45,7 @@ struct simulation_program {
 
 struct simulation_result {
 	unsigned finished, refused, hung;
-	int64_t ended_ms;           /* of the last one */
+	int64_t ended_ms;             /* of the last one */
 	double mean_ms, mean_wait_ms; /* from arrival to end; of that, waiting */
 	int64_t longest_wait_ms;
 	uint64_t grants, events;

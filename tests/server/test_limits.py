@@ -5,13 +5,11 @@ import copy
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from takers import CLIENT, MIB, OUT_OF_MEMORY, Limited  # noqa: E402
+from takers import MIB, OUT_OF_MEMORY, Limited  # noqa: E402
 from whole import runner  # noqa: E402
 
 GRANULE = 2

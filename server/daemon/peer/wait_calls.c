@@ -21,8 +21,7 @@ static void fill_holders(struct ckt_peer *peer, const struct ckt_wait_request *r
 			continue;
 		if (list && wait->holders.holders_len < CKT_CONTROL_WAIT_HOLDERS &&
 			ckt_peer_may_session(peer, s)) {
-			list[wait->holders.holders_len++] =
-				(ckt_control_wait_holder){s->id, bytes};
+			list[wait->holders.holders_len++] = (ckt_control_wait_holder){s->id, bytes};
 		} else {
 			wait->others++;
 			wait->others_bytes += bytes;

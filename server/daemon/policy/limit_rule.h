@@ -69,7 +69,7 @@ struct ckt_limit_rule {
 	unsigned sessions;
 	uint64_t gpus; /* bit N: the driver's GPU N */
 	enum ckt_when_full when_full;
-	bool live;     /* set by cricketctl, not by a file */
+	bool live; /* set by cricketctl, not by a file */
 };
 
 /* Whom a rule may fit.  Nothing in it is owned; strings are never NULL, and empty if not known. */

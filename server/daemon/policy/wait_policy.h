@@ -92,8 +92,7 @@ struct ckt_wait_policy {
 	 * The index of the request that is granted next; count is at least 1, the list in order of
 	 * arrival.  random: a state of its own, never 0.
 	 */
-	unsigned (*choose)(
-		uint64_t *random, const struct ckt_wait_facts *list, unsigned count);
+	unsigned (*choose)(uint64_t *random, const struct ckt_wait_facts *list, unsigned count);
 };
 
 /* NULL: there is none of that name. */

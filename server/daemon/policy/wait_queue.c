@@ -51,8 +51,8 @@ void ckt_wait_came(struct ckt_wait_queue *queue, struct ckt_ledger_holder *holde
 		&(struct ckt_memory_event){.bytes = declared ? most : 0});
 }
 
-void ckt_wait_freed(
-	struct ckt_wait_queue *queue, struct ckt_ledger_holder *holder, unsigned gpu, uint64_t bytes)
+void ckt_wait_freed(struct ckt_wait_queue *queue, struct ckt_ledger_holder *holder, unsigned gpu,
+	uint64_t bytes)
 {
 	tell(queue, CKT_MEMORY_FREED, holder,
 		&(struct ckt_memory_event){.gpu = gpu, .bytes = bytes});
@@ -88,8 +88,7 @@ static struct ckt_wait_request *take(struct ckt_wait_queue *queue, uint64_t numb
 	return request;
 }
 
-bool ckt_wait_is_waiting(
-	const struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder)
+bool ckt_wait_is_waiting(const struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder)
 {
 	for (const struct ckt_wait_request *r = queue->first; r; r = r->next)
 		if (r->holder == holder)
@@ -97,8 +96,8 @@ bool ckt_wait_is_waiting(
 	return false;
 }
 
-static void end(struct ckt_wait_queue *queue, uint64_t number, bool granted,
-	enum ckt_memory_reason reason)
+static void end(
+	struct ckt_wait_queue *queue, uint64_t number, bool granted, enum ckt_memory_reason reason)
 {
 	struct ckt_wait_request *request = take(queue, number);
 	tell(queue, granted ? CKT_MEMORY_GRANTED : CKT_MEMORY_REFUSED, request->holder,
@@ -111,8 +110,7 @@ static void end(struct ckt_wait_queue *queue, uint64_t number, bool granted,
 	free(request);
 }
 
-bool ckt_wait_refuse(
-	struct ckt_wait_queue *queue, uint64_t number, enum ckt_memory_reason reason)
+bool ckt_wait_refuse(struct ckt_wait_queue *queue, uint64_t number, enum ckt_memory_reason reason)
 {
 	if (!*place_of(queue, number))
 		return false;
@@ -166,8 +164,7 @@ static uint64_t context_needed(
 static bool fits(const struct ckt_ledger *ledger, const struct ckt_ledger_holder *holder,
 	unsigned gpu, uint64_t bytes)
 {
-	return bytes <= ckt_ledger_left(ledger, &holder->subject, gpu,
-				holder->contexts >> gpu & 1);
+	return bytes <= ckt_ledger_left(ledger, &holder->subject, gpu, holder->contexts >> gpu & 1);
 }
 
 /* Whether it could never be granted, or not as long as its owner's other sessions have theirs. */
@@ -177,8 +174,8 @@ static bool is_too_large(const struct ckt_ledger *ledger, const struct ckt_ledge
 	uint64_t budget = ledger->budgets[gpu];
 	uint64_t own = holder->leased[gpu] + ledger->context_bytes;
 	if (!budget || bytes > budget || own > budget - bytes ||
-		(holder->maximum && (bytes > holder->maximum ||
-					    holder->leased[gpu] > holder->maximum - bytes)))
+		(holder->maximum &&
+			(bytes > holder->maximum || holder->leased[gpu] > holder->maximum - bytes)))
 		return true;
 	for (size_t i = 0; i < ledger->limits.count; i++) {
 		const struct ckt_limit_rule *rule = &ledger->limits.rules[i];
@@ -193,8 +190,8 @@ static bool is_too_large(const struct ckt_ledger *ledger, const struct ckt_ledge
 }
 
 /* Whether anybody else has memory of the GPU, or a context there. */
-static bool others_hold(const struct ckt_ledger *ledger, const struct ckt_ledger_holder *holder,
-	unsigned gpu)
+static bool others_hold(
+	const struct ckt_ledger *ledger, const struct ckt_ledger_holder *holder, unsigned gpu)
 {
 	for (const struct ckt_ledger_holder *h = ledger->first; h; h = h->next)
 		if (h != holder &&
@@ -334,15 +331,15 @@ bool ckt_wait_admits(struct ckt_wait_queue *queue, unsigned gpu)
 /* ---- Decisions */
 
 /* The requests that can be granted, in order of arrival; any that fits if not safely. */
-static unsigned candidates(struct ckt_wait_queue *queue, struct ckt_wait_model *model,
-	bool safely, struct ckt_wait_facts *list)
+static unsigned candidates(struct ckt_wait_queue *queue, struct ckt_wait_model *model, bool safely,
+	struct ckt_wait_facts *list)
 {
 	const struct ckt_ledger *ledger = queue->ledger;
 	unsigned count = 0;
 	for (struct ckt_wait_request *r = queue->first; r; r = r->next) {
 		if (safely)
-			r->reason = look(queue, model, r->holder, r->gpu, r->bytes, r->arrived,
-				r->bytes);
+			r->reason = look(
+				queue, model, r->holder, r->gpu, r->bytes, r->arrived, r->bytes);
 		if (safely ? r->reason != CKT_MEMORY_FITS
 			   : !fits(ledger, r->holder, r->gpu, r->bytes))
 			continue;
@@ -389,8 +386,7 @@ static bool grant_one(struct ckt_wait_queue *queue, struct ckt_wait_facts *list)
 	return true;
 }
 
-static uint64_t held_in_all(
-	const struct ckt_ledger *ledger, const struct ckt_ledger_holder *holder)
+static uint64_t held_in_all(const struct ckt_ledger *ledger, const struct ckt_ledger_holder *holder)
 {
 	uint64_t held = 0;
 	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)

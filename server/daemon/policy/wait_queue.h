@@ -45,7 +45,7 @@ struct ckt_wait_request {
 struct ckt_wait_queue {
 	struct ckt_ledger *ledger;
 	const struct ckt_wait_policy *policy;
-	uint64_t random; /* not 0 */
+	uint64_t random;                /* not 0 */
 	struct ckt_wait_request *first; /* in order of arrival */
 	size_t count;
 	uint64_t requests, events; /* so far */
@@ -88,8 +88,7 @@ enum ckt_memory_decision ckt_wait_ask(struct ckt_wait_queue *queue,
  */
 bool ckt_wait_withdraw(struct ckt_wait_queue *queue, uint64_t number, bool keep_place);
 /* Refuses it, for a reason of the caller's. */
-bool ckt_wait_refuse(
-	struct ckt_wait_queue *queue, uint64_t number, enum ckt_memory_reason reason);
+bool ckt_wait_refuse(struct ckt_wait_queue *queue, uint64_t number, enum ckt_memory_reason reason);
 /* Memory was given back, a session ended, limits changed, or somebody waits: decides anew. */
 void ckt_wait_pump(struct ckt_wait_queue *queue);
 
@@ -101,8 +100,8 @@ bool ckt_wait_admits(struct ckt_wait_queue *queue, unsigned gpu);
 
 /* Events of the caller's. */
 void ckt_wait_came(struct ckt_wait_queue *queue, struct ckt_ledger_holder *holder);
-void ckt_wait_freed(
-	struct ckt_wait_queue *queue, struct ckt_ledger_holder *holder, unsigned gpu, uint64_t bytes);
+void ckt_wait_freed(struct ckt_wait_queue *queue, struct ckt_ledger_holder *holder, unsigned gpu,
+	uint64_t bytes);
 /* Withdraws what the session waits for.  The caller takes it off the ledger, and pumps. */
 void ckt_wait_gone(struct ckt_wait_queue *queue, struct ckt_ledger_holder *holder);
 

@@ -193,11 +193,11 @@ static bool can_finish(const struct ckt_wait_model *model, const struct ckt_wait
 			uint64_t claimed = claim(model, party, g);
 			need = claimed > need ? claimed : need;
 		}
-		uint64_t context = need && !(party->contexts >> g & 1)
-			? model->ledger->context_bytes
-			: 0;
-		if (need && (left[g] < 0 || need > (uint64_t)left[g] ||
-				    context > (uint64_t)left[g] - need))
+		uint64_t context =
+			need && !(party->contexts >> g & 1) ? model->ledger->context_bytes : 0;
+		if (need &&
+			(left[g] < 0 || need > (uint64_t)left[g] ||
+				context > (uint64_t)left[g] - need))
 			return false;
 	}
 	return true;

@@ -33,7 +33,7 @@ struct ckt_wait_model {
 		const struct ckt_limit_rule *rule;
 		uint32_t owner;
 		uint64_t used[CKT_DEVICES_MAX]; /* as gpus */
-	} *owners;
+	} * owners;
 	size_t owner_count, owner_room;
 };
 

@@ -33,7 +33,7 @@ struct ckt_daemon_lease {
 	struct ckt_ledger_holder holder;
 	struct ckt_source channel;
 	bool is_holder, open;
-	bool pressed; /* see memory_wait.h */
+	bool pressed;                    /* see memory_wait.h */
 	uint64_t early[CKT_DEVICES_MAX]; /* given back while the holder was unsettled */
 	struct {
 		bool pending;

@@ -64,8 +64,7 @@ bool ckt_memory_wait_allows(struct ckt_session *session, unsigned gpu, uint64_t 
 bool ckt_memory_wait_admits(struct ckt_server *server, unsigned gpu)
 {
 	return ckt_ledger_has_room(&server->ledger, gpu) &&
-		(server->when_full == CKT_WHEN_FULL_FAIL ||
-			ckt_wait_admits(&server->waits, gpu));
+		(server->when_full == CKT_WHEN_FULL_FAIL || ckt_wait_admits(&server->waits, gpu));
 }
 
 /* ---- Requests */
@@ -108,7 +107,8 @@ static void withdraw(
 {
 	ckt_info("session %s no longer waits for %llu MiB of GPU %u: %s", session->id,
 		mib(request->bytes), request->gpu,
-		keep_place ? "it is being saved, and asks again afterwards" : "its client has gone");
+		keep_place ? "it is being saved, and asks again afterwards"
+			   : "its client has gone");
 	ckt_wait_withdraw(queue_now(session->server), request->number, keep_place);
 }
 
@@ -151,8 +151,7 @@ static void ended(struct ckt_wait_queue *queue, const struct ckt_wait_request *r
 		(xdrproc_t)xdr_ckt_worker_waited_args, &args, -1, NULL, 0, CALL_TIMEOUT_MS, told,
 		NULL);
 	/* It ends, or cannot be reached: then others may have it. */
-	if (error && granted &&
-		!ckt_ledger_give(request->holder, request->gpu, request->bytes))
+	if (error && granted && !ckt_ledger_give(request->holder, request->gpu, request->bytes))
 		queue->again = true;
 }
 

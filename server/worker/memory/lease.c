@@ -283,8 +283,7 @@ static bool take_asking(unsigned gpu, uint64_t bytes, bool forced)
 	struct ckt_lease_message answer = {.bytes = 1};
 	/* What a recall took meanwhile is missing in the answer: then once more. */
 	while (!take_here(gpu, bytes, false, &need)) {
-		struct ckt_lease_message question = {
-			.gpu = gpu,
+		struct ckt_lease_message question = {.gpu = gpu,
 			.flags = forced ? CKT_LEASE_FORCE : 0,
 			.bytes = need,
 			.want = need + STEP_BYTES};
@@ -425,8 +424,7 @@ void ckt_lease_wait_begin(struct ckt_lease_wait *wait)
 	else if (answer.bytes)
 		reserve(wait, answer.bytes);
 	else if (wait->state == CKT_LEASE_ASKING)
-		wait->state = answer.flags & CKT_LEASE_WAIT ? CKT_LEASE_WAITING
-							    : CKT_LEASE_REFUSED;
+		wait->state = answer.flags & CKT_LEASE_WAIT ? CKT_LEASE_WAITING : CKT_LEASE_REFUSED;
 	pthread_mutex_unlock(&lease.lock);
 	pthread_mutex_unlock(&lease.ask_lock);
 	atomic_fetch_sub(&lease.asking, 1);

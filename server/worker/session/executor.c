@@ -341,9 +341,8 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 		result = ckt_worker_use_context(worker, header->context);
 	struct ckt_cursor args = call->args;
 	struct ckt_traced_event *traced = NULL;
-	if (__builtin_expect(
-		    atomic_load_explicit(&ckt_call_trace_on, memory_order_relaxed) && !result &&
-			    !call->traced,
+	if (__builtin_expect(atomic_load_explicit(&ckt_call_trace_on, memory_order_relaxed) &&
+			    !result && !call->traced,
 		    0))
 		traced = ckt_call_trace_begin(call);
 	if (!result)

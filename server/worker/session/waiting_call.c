@@ -133,8 +133,7 @@ static void run_again(struct ckt_worker *worker, struct waiting *waiting)
 {
 	struct ckt_wcall *call = waiting->call;
 	drop(waiting);
-	call->args = (struct ckt_cursor){
-		.p = waiting->args, .end = waiting->args + waiting->size};
+	call->args = (struct ckt_cursor){.p = waiting->args, .end = waiting->args + waiting->size};
 	tries = waiting->tries + 1;
 	ckt_lease_use_reserved(true);
 	ckt_executor_run_again(worker, call);

@@ -229,8 +229,7 @@ static void serve(struct ckt_source *source, uint32_t events)
 		}
 		struct ckt_worker_press_args press;
 		if (header.proc == CKT_WORKER_LEASE_WAITED)
-			ckt_net_decode(
-				&c, (xdrproc_t)xdr_ckt_worker_waited_args, &worker.waited);
+			ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_waited_args, &worker.waited);
 		if (header.proc == CKT_WORKER_LEASE_PRESS &&
 			!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_press_args, &press))
 			worker.pressed = press.on;

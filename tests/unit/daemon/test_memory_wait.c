@@ -148,9 +148,8 @@ static void test_ends(void)
 	begin();
 	IS(ask(0, 80, 0).bytes, 80 * MIB);
 	IS(ask(1, 40, CKT_LEASE_WAIT).flags, CKT_LEASE_WAIT);
-	struct ckt_lease_message withdraw = {.kind = CKT_LEASE_WITHDRAW,
-		.number = number,
-		.flags = CKT_LEASE_KEEP_PLACE};
+	struct ckt_lease_message withdraw = {
+		.kind = CKT_LEASE_WITHDRAW, .number = number, .flags = CKT_LEASE_KEEP_PLACE};
 	say(1, withdraw);
 	IS(server.waits.count, 0);
 	YES(sessions[1]->lease.holder.kept_place > 0);

@@ -151,7 +151,8 @@ static void test_refused_at_once(void)
 	IS(ask(1, 6 * GIB, &number), CKT_MEMORY_REFUSE);
 	IS(last.reason, CKT_MEMORY_TOO_LARGE);
 	/* Its owner's limit is not waited for. */
-	IS(ckt_limit_rule_parse("session=000000000001 memory=1G", &rule, message, sizeof message), 0);
+	IS(ckt_limit_rule_parse("session=000000000001 memory=1G", &rule, message, sizeof message),
+		0);
 	strcpy(rule.name, "b");
 	IS(ckt_limit_table_put(&ledger.limits, &rule), 0);
 	IS(ask(1, 1 * GIB, &number), CKT_MEMORY_GRANT);
@@ -354,5 +355,6 @@ static void test_undeclared_mixes(void)
 
 UNIT_SUITE(wait_queue, {"two", test_two}, {"circle", test_circle},
 	{"refused at once", test_refused_at_once}, {"withdrawn", test_withdrawn},
-	{"order", test_order}, {"others", test_others}, {"several", test_several}, {"contexts", test_contexts},
-	{"mixes", test_mixes}, {"undeclared mixes", test_undeclared_mixes})
+	{"order", test_order}, {"others", test_others}, {"several", test_several},
+	{"contexts", test_contexts}, {"mixes", test_mixes},
+	{"undeclared mixes", test_undeclared_mixes})

@@ -309,8 +309,8 @@ static void test_waits(void)
 	IS(ckt_lease_wait_state(&other), CKT_LEASE_REFUSED);
 	ckt_lease_wait_end(&other, false);
 	fake.leased += 4 * MIB;
-	YES(ckt_lease_waited(&(ckt_worker_waited_args){
-		.number = other.number, .gpu = 3, .bytes = 4 * MIB}));
+	YES(ckt_lease_waited(
+		&(ckt_worker_waited_args){.number = other.number, .gpu = 3, .bytes = 4 * MIB}));
 	YES(ckt_lease_info(3, &total, &left));
 	IS(fake.leased, 88 * MIB);
 	/* A server that goes: asked again of the next. */

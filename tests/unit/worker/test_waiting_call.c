@@ -196,5 +196,5 @@ static void test_frozen(void)
 	}
 }
 
-UNIT_SUITE(waiting_call, {"granted", test_granted}, {"refused", test_refused},
-	{"gone", test_gone}, {"frozen", test_frozen})
+UNIT_SUITE(waiting_call, {"granted", test_granted}, {"refused", test_refused}, {"gone", test_gone},
+	{"frozen", test_frozen})

@@ -48,7 +48,7 @@ struct wire {
 	const int *memory_fds;
 	bool may_die, died; /* a control call that gets no answer is no error */
 	bool no_log;
-	bool quiesced; /* told to be quiet */
+	bool quiesced;    /* told to be quiet */
 	bool takes_again; /* says CKT_CAPABILITY_AGAIN in its next hello */
 	/* functions that the worker called, in their order; not answered by themselves */
 	struct ckt_host_call_args host_calls[16];
