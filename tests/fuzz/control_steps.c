@@ -35,6 +35,7 @@ static const struct control_routine calls[] = {
 	[CKT_CONTROL_STAGE_DATA] = ROUTINE(ckt_control_stage_args),
 	[CKT_CONTROL_SAVE] = ROUTINE(ckt_control_save_args),
 	[CKT_CONTROL_BASE] = ROUTINE(ckt_control_base_args),
+	[CKT_CONTROL_WAITS] = ROUTINE(ckt_control_waits_args),
 	[CKT_CONTROL_RELEASE] = ROUTINE(ckt_control_release_args),
 	[CKT_CONTROL_IMAGE] = ROUTINE(ckt_control_image_args),
 	[CKT_CONTROL_PRELOAD] = ROUTINE(ckt_control_preload_args),

@@ -137,10 +137,7 @@ static void take_mail(struct ckt_worker *worker)
 	ckt_hold_take(worker);
 	bool freeze = worker->checkpoint.freeze.wanted;
 	pthread_mutex_unlock(&worker->mail_lock);
-	if (freeze || worker->checkpoint.hold.on)
-		ckt_waiting_calls_put_off(worker);
-	else
-		ckt_waiting_calls_look(worker);
+	ckt_waiting_calls_look(worker, freeze || worker->checkpoint.hold.on);
 	if (freeze) {
 		ckt_turn_leave();
 		ckt_worker_lanes_bar(worker, true);
@@ -329,7 +326,7 @@ static bool may_answer(struct ckt_worker *worker, const struct ckt_call_header *
 	return !unacknowledged && ckt_wcalls_open() <= CALLS_MAX;
 }
 
-static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *call)
+bool ckt_executor_run(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	const struct ckt_call_header *header = &call->header;
 	int result = CUDA_SUCCESS;
@@ -355,22 +352,16 @@ static enum progress run_handler(struct ckt_worker *worker, struct ckt_wcall *ca
 		call->args = args;
 		result = ckt_worker_lib_state_run(call);
 	}
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && ckt_waiting_call_keep(call, &args))
-		return PROGRESS_MORE;
-	if (result == CKT_WCALL_LATER)
-		return PROGRESS_MORE;
+	if (result == CKT_WCALL_LATER ||
+		(result == CUDA_ERROR_OUT_OF_MEMORY && ckt_waiting_call_keep(call, &args)))
+		return true;
 	if (result == CKT_WCALL_GARBAGE) {
 		ckt_warning("malformed arguments of %s", call->proc->name);
 		ckt_wcall_reject(call, 4);
-		return PROGRESS_BROKEN;
+		return false;
 	}
 	ckt_wcall_finish(call, (CUresult)result);
-	return PROGRESS_MORE;
-}
-
-void ckt_executor_run_again(struct ckt_worker *worker, struct ckt_wcall *call)
-{
-	run_handler(worker, call);
+	return true;
 }
 
 /* What runs the call; NULL with the reason as ONC RPC counts them. */
@@ -431,7 +422,7 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 			return no_memory_for(call);
 		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
 	}
-	return run_handler(worker, call);
+	return ckt_executor_run(worker, call) ? PROGRESS_MORE : PROGRESS_BROKEN;
 }
 
 /* The next whole record of the input, if there is one. */

@@ -2,6 +2,8 @@
 /* The executor: the one thread that reads the client's calls in their order and executes them. */
 #pragma once
 
+#include <stdbool.h>
+
 struct ckt_wcall;
 struct ckt_worker;
 
@@ -17,5 +19,8 @@ void ckt_executor_wake(struct ckt_worker *worker);
  * not executed.
  */
 void ckt_executor_disconnect(struct ckt_worker *worker, const char *why);
-/* Runs the handler of a call once more that has waited for memory.  The executor's. */
-void ckt_executor_run_again(struct ckt_worker *worker, struct ckt_wcall *call);
+/*
+ * Runs the handler of a call, also once more of one that has waited for memory; the call is then not
+ * the caller's any more.  False: its arguments are malformed.  The executor's.
+ */
+bool ckt_executor_run(struct ckt_worker *worker, struct ckt_wcall *call);

@@ -136,7 +136,8 @@ static void run_again(struct ckt_worker *worker, struct waiting *waiting)
 	call->args = (struct ckt_cursor){.p = waiting->args, .end = waiting->args + waiting->size};
 	tries = waiting->tries + 1;
 	ckt_lease_use_reserved(true);
-	ckt_executor_run_again(worker, call);
+	/* Its arguments were good the first time. */
+	ckt_executor_run(worker, call);
 	ckt_lease_use_reserved(false);
 	tries = 0;
 	ckt_lease_wait_end(&waiting->wait, false);
@@ -156,9 +157,20 @@ static struct waiting *find_ready(void)
 	return NULL;
 }
 
-void ckt_waiting_calls_look(struct ckt_worker *worker)
+static void put_off(struct ckt_worker *worker)
+{
+	while (first) {
+		struct waiting *waiting = first;
+		ckt_lease_wait_end(&waiting->wait, true);
+		answer(waiting, again_for(worker));
+	}
+}
+
+void ckt_waiting_calls_look(struct ckt_worker *worker, bool stops)
 {
 	struct waiting *waiting;
+	if (stops)
+		put_off(worker);
 	/* Without a client nobody hears the answer. */
 	while (first && worker->client_fd >= 0 && (waiting = find_ready())) {
 		switch (ckt_lease_wait_state(&waiting->wait)) {
@@ -176,15 +188,6 @@ void ckt_waiting_calls_look(struct ckt_worker *worker)
 				return;
 			break;
 		}
-	}
-}
-
-void ckt_waiting_calls_put_off(struct ckt_worker *worker)
-{
-	while (first) {
-		struct waiting *waiting = first;
-		ckt_lease_wait_end(&waiting->wait, true);
-		answer(waiting, again_for(worker));
 	}
 }
 

@@ -28,10 +28,11 @@ void ckt_waiting_calls_init(struct ckt_worker *worker);
  * call is not the caller's any more.  args: as before the handler took them.
  */
 bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args);
-/* Runs again what can go on, answers what was refused, asks for what was not asked. */
-void ckt_waiting_calls_look(struct ckt_worker *worker);
-/* The session is about to be frozen or held. */
-void ckt_waiting_calls_put_off(struct ckt_worker *worker);
+/*
+ * Runs again what can go on, answers what was refused, asks for what was not asked.  stops: the
+ * session is about to be frozen or is held, so that the client is to send them again.
+ */
+void ckt_waiting_calls_look(struct ckt_worker *worker, bool stops);
 /* The client has gone. */
 void ckt_waiting_calls_withdraw(struct ckt_worker *worker);
 /* How many there are. */
