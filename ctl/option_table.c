@@ -132,6 +132,7 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 	{"limit", 1, 9, false, "",
 		"limit set session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME [memory=SIZE] [share=PERCENT]\n"
 		"             [cap=PERCENT] [class=latency|best-effort] [priority=N] [sessions=N] [gpus=LIST]\n"
+		"             [when-full=fail|wait|swap]\n"
 		"       limit show\n"
 		"       limit clear session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME",
 		"what sessions of one owner may have together", ckt_ctl_limit,

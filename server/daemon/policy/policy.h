@@ -18,6 +18,9 @@
  *  - an answer that comes later (a queue) is CKT_POLICY_WAIT: the caller asks again once a session
  *    has ended, see ckt_peer_session_gone.
  *
+ * Memory of GPUs is asked for all the time and may be waited for: its events, decisions and policies
+ * are in wait_policy.h.
+ *
  * Reasons name the limit and the remedy and reach the user as they are.
  *
  * Threading: any thread; the facts are the caller's.
