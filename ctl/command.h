@@ -52,7 +52,7 @@ struct ckt_ctl_args {
 	int word_count;
 };
 
-enum { CKT_CTL_VALUES_MAX = 9 };
+enum { CKT_CTL_VALUES_MAX = 10 };
 
 struct ckt_ctl_command {
 	const char *name;
