@@ -215,6 +215,17 @@ class Waiting(Limited):
         self.assertEqual(two.ask("free"), 0)
         self.assertEqual(two.ask("info")[0], 100 * MIB)
 
+    def test_job(self):
+        """A job is saved while one of its sessions waits, which waits again afterwards."""
+        server = self.waiting()
+        one, two = self.taker(server, "j"), self.taker(server, "j")
+        self.assertEqual(one.ask("alloc", 80), 0)
+        later = self.begin(two, server, "alloc", 40)
+        self.ctl(server, "checkpoint", "--job", "j", os.path.join(self.dir, "job"))
+        self.wait_for(server, "waits for 40 MiB", 2)
+        self.assertEqual(one.ask("free"), 0)
+        self.assertEqual(later.get(), 0)
+
     def test_pause(self):
         server = self.waiting()
         one, two = self.taker(server), self.taker(server)

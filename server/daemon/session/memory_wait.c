@@ -85,8 +85,9 @@ enum ckt_memory_decision ckt_memory_wait_ask(
 	if (decision == CKT_MEMORY_WAIT)
 		ckt_info("session %s waits for %llu MiB of GPU %u: %s", session->id, mib(bytes),
 			gpu, ckt_memory_reason_text(reason));
+	/* A program may ask for too much as often as it likes. */
 	else if (decision == CKT_MEMORY_REFUSE)
-		ckt_info("session %s does not wait for %llu MiB of GPU %u: %s", session->id,
+		ckt_debug("session %s does not wait for %llu MiB of GPU %u: %s", session->id,
 			mib(bytes), gpu, ckt_memory_reason_text(reason));
 	return decision;
 }
