@@ -20,4 +20,5 @@ int ckt_ctl_events(const struct ckt_ctl_args *args);
 int ckt_ctl_migrate(const struct ckt_ctl_args *args);
 int ckt_ctl_image(const struct ckt_ctl_args *args);
 int ckt_ctl_limit(const struct ckt_ctl_args *args);
+int ckt_ctl_cdi(const struct ckt_ctl_args *args);
 int ckt_ctl_token(const struct ckt_ctl_args *args);

@@ -157,8 +157,7 @@ static void check_servers(struct ckt_doctor *doctor, const struct ckt_ctl_args *
 	}
 }
 
-/* Beside this program if installed, or in the build tree; CRICKET_LIBDIR as for cricket-run. */
-static bool find_library(char ret_path[PATH_SIZE])
+bool ckt_ctl_doctor_find_library(char ret_path[PATH_SIZE])
 {
 	static const char *const places[] = {"../lib/cricket", "../lib/x86_64-linux-gnu/cricket",
 		"../lib64/cricket", "../client/preload", "../client"};
@@ -213,7 +212,7 @@ static void check_library(struct ckt_doctor *doctor)
 {
 	char path[PATH_SIZE], reason[512];
 	const char *preload = getenv("LD_PRELOAD");
-	if (!find_library(path))
+	if (!ckt_ctl_doctor_find_library(path))
 		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "library",
 			"install Cricket again, or set CRICKET_LIBDIR to the directory of libcricket-client.so",
 			"libcricket-client.so is not in its directory");

@@ -20,4 +20,9 @@ struct ckt_doctor {
 /* name: stable, for scripts.  remedy: NULL if there is nothing to do. */
 void ckt_ctl_doctor_note(struct ckt_doctor *doctor, enum ckt_finding finding, const char *name,
 	const char *remedy, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/*
+ * The path of libcricket-client.so, without links: of CRICKET_LIBDIR if it is set, else beside this
+ * program as installed or built.  False: there is none.
+ */
+bool ckt_ctl_doctor_find_library(char ret_path[4096]);
 void ckt_ctl_doctor_program(struct ckt_doctor *doctor, const char *command);
