@@ -15,6 +15,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ KINDS = ("deb", "rpm", "tarball")
 MARKS = ("*.deb", "*.rpm", "cricket-[0-9]*.tar.xz", "*.deb.cdx.json", "*.rpm.cdx.json", "*.tar.cdx.json")
 # One object of so many is compiled without the cache.
 SHARE = 40
+LANGUAGE = ("LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES")
 
 
 def run(words, **more):
@@ -78,11 +80,14 @@ def build(tree, args, values):
     run(["meson", "setup", build_directory, *options(args.release)], cwd=tree, env=values)
     targets = run(["ninja", "-C", build_directory, "-t", "targets", "all"], env=values).splitlines()
     objects = sorted(line.split(": c_COMPILER")[0] for line in targets if line.endswith(": c_COMPILER"))
+    sources = [line.split(": CUSTOM_COMMAND")[0] for line in targets if re.search(r"\.(c|h|S|map|inc): CUSTOM_COMMAND", line)]
     anew = objects if args.cold else objects[::SHARE]
     if len(anew) < 10:
         raise SystemExit(f"only {len(objects)} objects")
-    run(["ninja", "-C", build_directory, *anew], env={**values, "CCACHE_RECACHE" if args.cold else "CCACHE_DISABLE": "1"})
-    run(["ninja", "-C", build_directory, "product"], env=values)
+    run(["ninja", "-C", build_directory, *sources, *anew], env={**values, "CCACHE_DISABLE": "1"})
+    # The cache's look-up depends on the language.
+    same = {name: value for name, value in os.environ.items() if name in LANGUAGE}
+    run(["ninja", "-C", build_directory, "product"], env={name: value for name, value in values.items() if name not in LANGUAGE} | same)
     return len(anew), len(objects)
 
 
