@@ -65,6 +65,26 @@ static bool holds_libraries(const char *directory)
 	return join(path, directory, "libcricket-client.so") && access(path, R_OK) == 0;
 }
 
+/* Whether LD_PRELOAD can name files there: the loader splits its lists at these characters. */
+static bool loader_can_name(const char *directory)
+{
+	return !strpbrk(directory, " :");
+}
+
+/*
+ * The directory that the user gave, without links.  A link to a place that the loader cannot name
+ * stays as it is.
+ */
+static bool resolve(const char *given, char ret_directory[PATH_MAX])
+{
+	if (!realpath(given, ret_directory))
+		return false;
+	if (!loader_can_name(ret_directory) && given[0] == '/' && loader_can_name(given) &&
+		strlen(given) < PATH_MAX)
+		strcpy(ret_directory, given);
+	return true;
+}
+
 bool ckt_run_find_libraries(char ret_directory[PATH_MAX])
 {
 	/*
@@ -76,7 +96,7 @@ bool ckt_run_find_libraries(char ret_directory[PATH_MAX])
 	char own[PATH_MAX], candidate[PATH_MAX];
 
 	if (given && given[0]) {
-		if (holds_libraries(given) && realpath(given, ret_directory))
+		if (holds_libraries(given) && resolve(given, ret_directory))
 			return true;
 		ckt_run_say("CRICKET_LIBDIR=%s holds no libcricket-client.so: correct the variable "
 			    "or unset it",
@@ -165,8 +185,7 @@ bool ckt_run_prepare_environment(const struct ckt_run_options *options, const ch
 	}
 	if (!ckt_run_find_libraries(directory))
 		return false;
-	if (strpbrk(directory, " :")) {
-		/* The loader splits its lists at these characters, which cannot be quoted. */
+	if (!loader_can_name(directory)) {
 		ckt_run_say("the path %s holds a space or a colon, which LD_PRELOAD cannot hold: "
 			    "move the libraries, or name a link to them in CRICKET_LIBDIR",
 			directory);

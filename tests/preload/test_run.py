@@ -169,6 +169,18 @@ class Run(unittest.TestCase):
     def test_libdir(self):
         status, _, error = self.result('true', CRICKET_LIBDIR='/nowhere')
         self.assertEqual((status, 'CRICKET_LIBDIR=/nowhere' in error), (126, True))
+        # A link without a space names a directory with one; another link is resolved.
+        spaced, link = os.path.join(self.temporary.name, 'a b'), os.path.join(self.temporary.name, 'link')
+        shutil.copytree(self.lib, spaced)
+        status, _, error = self.result('true', CRICKET_LIBDIR=spaced)
+        self.assertEqual((status, 'LD_PRELOAD cannot hold' in error), (126, True))
+        os.symlink(spaced, link)
+        status, out, _ = self.result('sh', '-c', SHOW, CRICKET_LIBDIR=link)
+        self.assertEqual((status, out.startswith(link + '/libcricket-client.so:')), (0, True))
+        os.remove(link)
+        os.symlink(self.lib, link)
+        status, out, _ = self.result('sh', '-c', SHOW, CRICKET_LIBDIR=link)
+        self.assertEqual((status, out.startswith(os.path.realpath(self.lib) + '/')), (0, True))
         shutil.rmtree(self.lib)
         status, _, error = self.result('true')
         self.assertEqual((status, 'client libraries' in error), (126, True))
