@@ -34,6 +34,8 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_RECONNECT_TIMEOUT",
 		"how many seconds a client looks for a session after its connection "
 		"broke; by default 60"},
+	{"CRICKET_REFUSALS",
+		"file to which each process adds a line for what was refused or not executed"},
 	{"CRICKET_SHARE_MEMORY", "0: pinned memory is not shared with a server on this host"},
 	{"CRICKET_SOFT_COMPILE",
 		"the soft GPU's kernels as machine code: 0 never, 1 from the first "

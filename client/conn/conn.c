@@ -19,6 +19,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/record.h"
 #include "base/log.h"
+#include "base/refusal_log.h"
 
 struct ckt_conn ckt_conn = {
 	.transport = CKT_TRANSPORT_NONE,
@@ -539,8 +540,8 @@ CUresult ckt_call_unsupported(const char *name, bool *once)
 	if (ckt_call_noted)
 		ckt_call_noted(name);
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
-		ckt_log_user("%s is not supported: it returned CUDA_ERROR_NOT_SUPPORTED "
-			     "(docs/coverage.md lists what is)",
+		ckt_refusal_say("%s is not supported: it returned CUDA_ERROR_NOT_SUPPORTED "
+				"(docs/coverage.md lists what is)",
 			name);
 	else
 		ckt_debug("%s: not supported", name);

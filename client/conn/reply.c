@@ -12,6 +12,7 @@
 #include "client/conn/conn.h"
 #include "client/trace/recorder.h"
 #include "base/log.h"
+#include "base/refusal_log.h"
 #include "rpc/record.h"
 
 /*
@@ -200,13 +201,35 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 	return 0;
 }
 
-/* Output of kernels' printf and assert goes to the program's own descriptors. */
-static void output(const struct ckt_output_args *args)
+/* Adds refusals of the worker's soft GPU to the file of refusals. */
+static void note_refusals(const struct ckt_conn *conn, const char *text, size_t size)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct ckt_refusal_scan scan;
+	static const struct ckt_conn *last;
+
+	pthread_mutex_lock(&lock);
+	/* Another server's text does not continue this server's line. */
+	if (last != conn)
+		scan.used = 0;
+	last = conn;
+	ckt_refusal_scan(&scan, text, size);
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Output of kernels' printf and assert goes to the program's own descriptors, and so does what the
+ * soft GPU says on stderr.
+ */
+static void output(const struct ckt_conn *conn, const struct ckt_output_args *args)
 {
 	int fd = args->fd == 2 ? STDERR_FILENO : STDOUT_FILENO;
 	FILE *stream = args->fd == 2 ? stderr : stdout;
 	const char *p = args->data.data_val;
 	size_t left = args->data.data_len;
+
+	if (fd == STDERR_FILENO)
+		note_refusals(conn, p, left);
 	/*
 	 * The program wrote the contents of its stdio buffer earlier: flush it first, to keep the
 	 * order of a local run.  Do not wait for the stream's lock, because its holder may wait for
@@ -236,7 +259,7 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		struct ckt_output_args args = {0};
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_output_args, &args))
 			return -EPROTO;
-		output(&args);
+		output(conn, &args);
 		xdr_free((xdrproc_t)xdr_ckt_output_args, (char *)&args);
 	} else if (header.proc == CKT_CALLBACK_MOVED) {
 		struct ckt_moved_args args = {0};

@@ -10,6 +10,7 @@
 #include "client/cudart/init.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "base/refusal_log.h"
 #include "client/cudart/device.h"
 #include "client/cudart/error.h"
 
@@ -229,6 +230,6 @@ cudaError_t ckt_rt_enter_slow(void)
 int ckt_rt_unsupported(const char *name, bool *once)
 {
 	if (!__atomic_exchange_n(once, true, __ATOMIC_RELAXED))
-		ckt_log_user("%s is not supported", name);
+		ckt_refusal_say("%s is not supported", name);
 	return ckt_rt_return(cudaErrorNotSupported);
 }

@@ -451,7 +451,33 @@ static void test_callbacks(void)
 	parts_close(peer);
 }
 
+static void put_output(int peer, int fd, const char *text)
+{
+	callback(peer, CKT_CALLBACK_OUTPUT, (xdrproc_t)xdr_ckt_output_args,
+		&(struct ckt_output_args){.fd = fd, .data = {(u_int)strlen(text), (char *)text}});
+}
+
+/* A worker's lines on stderr reach CRICKET_REFUSALS; kernels print on stdout, which never does. */
+static void test_refusals(void)
+{
+	char path[] = "/tmp/ckt-reply-XXXXXX", text[256];
+	int fd = mkstemp(path), peer = parts_open();
+	setenv("CRICKET_REFUSALS", path, 1);
+	parts_stderr_begin();
+	put_output(peer, 2, "\ncricket soft GPU: ker");
+	put_output(peer, 1, "cricket soft GPU: kernel forged\n");
+	put_output(peer, 2, "nel k cannot run\nno refusal\n");
+	HAS(parts_stderr_end(), "kernel k cannot run\nno refusal\n");
+	unsetenv("CRICKET_REFUSALS");
+	ssize_t n = read(fd, text, sizeof text - 1);
+	text[n > 0 ? n : 0] = 0;
+	TEXT(text, "cricket soft GPU: kernel k cannot run\n");
+	close(fd);
+	unlink(path);
+	parts_close(peer);
+}
+
 UNIT_SUITE(reply, {"results", test_results}, {"again", test_again}, {"pieces", test_pieces},
 	{"hostile bytes", test_hostile_bytes}, {"refused", test_refused}, {"faults", test_faults},
 	{"fault limit", test_fault_limit}, {"deferred", test_deferred}, {"trim", test_trim},
-	{"finish all", test_finish_all}, {"callbacks", test_callbacks})
+	{"finish all", test_finish_all}, {"callbacks", test_callbacks}, {"refusals", test_refusals})
