@@ -28,8 +28,8 @@ static cudaError_t refuse(unsigned name)
 
 	if (name < ckt_static_names_count && name < sizeof(said) &&
 		!atomic_exchange(&said[name], 1))
-		ckt_patch_log("%s, called through a static CUDA runtime, is not supported",
-			ckt_static_names[name]);
+		ckt_patch_log_refusal(ckt_static_names[name],
+			", called through a static CUDA runtime, is not supported");
 	return cudaErrorNotSupported;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -74,4 +75,28 @@ static void test_debug(void)
 	ckt_patch_log_init(off);
 }
 
-UNIT_SUITE(say, {"line", test_line}, {"long line", test_long_line}, {"debug", test_debug})
+static void test_refusal(void)
+{
+	char path[] = "/tmp/ckt-refusal-XXXXXX", setting[96], text[64] = "";
+	int fd = mkstemp(path);
+	snprintf(setting, sizeof setting, "CRICKET_REFUSALS=%s", path);
+	char *rows[] = {
+		setting, (char *)"CRICKET_REFUSALS=", (char *)"CRICKET_REFUSALS=/nowhere/x"};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char *environment[] = {rows[i], NULL};
+		ckt_patch_log_init(environment);
+		image_stderr_begin();
+		errno = 5;
+		ckt_patch_log_refusal("cudaThing", " is not");
+		IS(errno, 5);
+		TEXT(image_stderr_end(), "cricket: cudaThing is not\n");
+	}
+	ckt_patch_log_init(NULL);
+	IS(read(fd, text, sizeof text - 1), 17);
+	TEXT(text, "cudaThing is not\n");
+	close(fd);
+	unlink(path);
+}
+
+UNIT_SUITE(say, {"line", test_line}, {"long line", test_long_line}, {"debug", test_debug},
+	{"refusal", test_refusal})
