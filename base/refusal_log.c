@@ -89,6 +89,9 @@ void ckt_refusal_scan(struct ckt_refusal_scan *scan, const char *text, size_t si
 {
 	int saved = errno;
 
+	/* The text of an empty message is NULL. */
+	if (!size)
+		return;
 	for (const char *end = text + size; text < end;) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t piece = (size_t)((newline ? newline : end) - text);

@@ -375,12 +375,37 @@ static void write_seeds(const char *to)
 	}
 }
 
+/* What a soft GPU says on stderr, in two pieces: lines that are refusals, one that is not, a long one. */
+static void write_stderr_seed(const char *to)
+{
+	static const char *const pieces[] = {
+		"cricket soft GPU: kernel k cannot run: x\nno refusal\n"
+		"cricket: soft GPU: y\ncricket soft GPU: li",
+		"nk: z\ncricket soft GPU: cuX is not supported\ncricket soft GPU: kernel fault\n"};
+	static uint8_t seed[4 * (STEP_HEAD + BODY_MAX)];
+	size_t at = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		size_t length = strlen(pieces[i]), size = 8 + (length + 3) / 4 * 4;
+		uint8_t *step = seed + at, *body = step + STEP_HEAD;
+		step[0] = STEP_CALLBACK;
+		step[1] = CKT_CALLBACK_OUTPUT;
+		step[2] = (uint8_t)(size >> 8);
+		step[3] = (uint8_t)size;
+		body[3] = 2; /* the descriptor */
+		body[7] = (uint8_t)length;
+		memcpy(body + 8, pieces[i], length);
+		at += STEP_HEAD + size;
+	}
+	fuzz_write_seed(to, "stderr", seed, at);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	const char *to = getenv("CKT_FUZZ_SEEDS");
 	(void)argc, (void)argv;
 	if (to) {
 		write_seeds(to);
+		write_stderr_seed(to);
 		exit(0);
 	}
 	ckt_log_init("fuzz", CKT_LOG_ERROR, NULL);

@@ -129,6 +129,7 @@ static void test_off(void)
 {
 	struct ckt_refusal_scan scan = {0};
 
+	ckt_refusal_scan(&scan, NULL, 0);
 	unsetenv("CRICKET_REFUSALS");
 	ckt_refusal_scan(&scan, some, sizeof some - 1);
 	ckt_refusal_say("x is not supported");
