@@ -465,13 +465,13 @@ static void test_refusals(void)
 	setenv("CRICKET_REFUSALS", path, 1);
 	parts_stderr_begin();
 	put_output(peer, 2, "\ncricket soft GPU: ker");
-	put_output(peer, 1, "cricket soft GPU: kernel forged\n");
-	put_output(peer, 2, "nel k cannot run\nno refusal\n");
-	HAS(parts_stderr_end(), "kernel k cannot run\nno refusal\n");
+	put_output(peer, 1, "cricket soft GPU: kernel forged cannot run: x\n");
+	put_output(peer, 2, "nel k cannot run: x\nno refusal\n");
+	HAS(parts_stderr_end(), "kernel k cannot run: x\nno refusal\n");
 	unsetenv("CRICKET_REFUSALS");
 	ssize_t n = read(fd, text, sizeof text - 1);
 	text[n > 0 ? n : 0] = 0;
-	TEXT(text, "cricket soft GPU: kernel k cannot run\n");
+	TEXT(text, "cricket soft GPU: kernel k cannot run: x\n");
 	close(fd);
 	unlink(path);
 	parts_close(peer);
