@@ -187,6 +187,7 @@ static const struct {
 	PROTOCOL(ckt_setting),
 	PROTOCOL(ckt_environment_args),
 	PROTOCOL(ckt_environment_res),
+	PROTOCOL(ckt_control_watch_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

@@ -60,6 +60,7 @@ CALLS = {
     "nccl_make": (text("0123456789ab") + u32(1), "0123456789ab", None, "refused"),
     "nccl_ids": (text("0123456789ab") + u32(0), "0123456789ab", None, "refused"),
     "trace": (("SESSION", u32(0) + u32(0) + u64(0)), "SESSION", None, "ok"),
+    "watch": None,  # it has no line: see test_watch
     # Reading a trace has a line only where it is refused.
     "trace_read": (text("0123456789ab") + u32(1) + u32(0) + u64(0), "0123456789ab", None, "refused"),
     "limit_set": (text("job=a memory=8G"), None, "job=a memory=8G", "ok"),
@@ -243,6 +244,20 @@ class Audit(ServerTest):
             wait_until(lambda: len(self.calls()) == 3, what="not three lines")
         self.assertEqual([(line["call"], line["result"]) for line in self.calls()], [("save", "failed"), ("checkpoint", "ok"), ("restore", "refused")])
         self.assertIn("already here", self.calls()[2]["reason"])
+        program.close()
+
+    def test_watch(self):
+        """What cricketctl top asks again and again has no line."""
+        numbers = procedures()
+        self.start("--audit", self.path, listen=None)
+        program, session = self.client(program="nbody")
+        with self.control() as peer:
+            for _ in range(3):
+                r = peer.call(numbers["watch"], text(""))
+                self.assertEqual((r.u32(), r.text()), (1, session))
+            peer.call(numbers["info"])
+            wait_until(self.calls, what="no line about info")
+            self.assertEqual([line["call"] for line in self.calls()], ["info"])
         program.close()
 
     def test_pieces(self):

@@ -14,7 +14,7 @@ import wire  # noqa: E402
 from fixture import ServerTest, wait_until  # noqa: E402
 
 ALICE, MALLORY = 1001, 1002
-CHECKPOINT, RESTORE, SAVE, IMAGE, RESTORE2, CONNECTIONS = 5, 6, 13, 15, 16, 41
+CHECKPOINT, RESTORE, SAVE, IMAGE, RESTORE2, CONNECTIONS, WATCH = 5, 6, 13, 15, 16, 41, 52
 
 
 def as_user(uid, function):
@@ -130,6 +130,15 @@ class Connections(Owners):
         self.assertEqual(told(), [(session, "unix", 2)])
         self.assertEqual(as_user(ALICE, told), [[session, "unix", 2]])
         self.assertEqual(as_user(MALLORY, told), [])
+
+        def watched():
+            with wire.Peer(self.socket) as peer:
+                peer.hello(wire.HELLO_CONTROL)
+                r = peer.call(WATCH, wire.text(""))
+                return [r.text() for _ in range(r.u32())]
+        self.assertEqual(watched(), [session])
+        self.assertEqual(as_user(ALICE, watched), [session])
+        self.assertEqual(as_user(MALLORY, watched), [])
 
 
 class Theft(Owners):

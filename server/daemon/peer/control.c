@@ -132,8 +132,7 @@ struct list {
 	char after[CKT_SESSION_ID_SIZE + 1];
 };
 
-/* Strings stay the session's. */
-static ckt_control_session describe(const struct ckt_session *session)
+ckt_control_session ckt_control_describe(const struct ckt_session *session)
 {
 	const struct ckt_worker_status_res *status = &session->status;
 	ckt_session_state state = session->phase == CKT_SESSION_STARTING ? CKT_STATE_STARTING
@@ -173,7 +172,7 @@ static void list_answered(struct list *list)
 		if (!listed(list, session))
 			continue;
 		if (res.sessions.sessions_len < CKT_CONTROL_LIST_MAX)
-			sessions[res.sessions.sessions_len++] = describe(session);
+			sessions[res.sessions.sessions_len++] = ckt_control_describe(session);
 		else
 			res.more = true;
 	}
@@ -187,8 +186,7 @@ static void list_answered(struct list *list)
 	free(list);
 }
 
-/* Keeps the reply: takes over its strings. */
-static void keep_status(
+void ckt_control_keep_status(
 	struct ckt_session *session, int error, struct ckt_worker_status_res *status)
 {
 	if (error)
@@ -200,11 +198,11 @@ static void keep_status(
 
 static void list_status(struct ckt_session *session, void *context, int error, void *result)
 {
-	keep_status(session, error, result);
+	ckt_control_keep_status(session, error, result);
 	list_answered(context);
 }
 
-static int ask_status(struct ckt_session *session, ckt_request_done done, void *context)
+int ckt_control_ask_status(struct ckt_session *session, ckt_request_done done, void *context)
 {
 	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
 		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
@@ -231,7 +229,7 @@ static void call_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			continue;
 		asked++;
 		if (session->phase == CKT_SESSION_LIVE &&
-			ask_status(session, list_status, list) == 0)
+			ckt_control_ask_status(session, list_status, list) == 0)
 			list->asked++;
 	}
 	list_answered(list);
@@ -305,7 +303,7 @@ static void stats_reply(struct ckt_peer *peer, ckt_control_result result,
 		.session = {.session = "", .program_name = "", .client = "", .note = ""}};
 	ckt_control_stat *list = NULL;
 	if (session && stats) {
-		res.session = describe(session);
+		res.session = ckt_control_describe(session);
 		list = calloc(stats->stats.stats_len ? stats->stats.stats_len : 1, sizeof *list);
 		for (u_int i = 0; list && i < stats->stats.stats_len; i++) {
 			const struct ckt_worker_stat *stat = &stats->stats.stats_val[i];
@@ -603,6 +601,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_CONNECTIONS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_connections},
 	[CKT_CONTROL_REPLACE] = {NULL, ckt_control_replace},
 	[CKT_CONTROL_TURNS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_turns},
+	[CKT_CONTROL_WATCH] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_watch},
 	[CKT_CONTROL_JOB_HOLD] = {(xdrproc_t)xdr_ckt_control_job_args, ckt_control_job_hold},
 	[CKT_CONTROL_JOB_LOOK] = {(xdrproc_t)xdr_ckt_control_job_look_args, ckt_control_job_look},
 	[CKT_CONTROL_JOB_END] = {NULL, ckt_control_job_end},

@@ -33,6 +33,14 @@ void ckt_daemon_image_peer_gone(struct ckt_peer *peer);
 /* No connection holds the session any more. */
 void ckt_daemon_image_let_go(struct ckt_session *session);
 
+/* As LIST tells of the session.  Strings stay the session's. */
+ckt_control_session ckt_control_describe(const struct ckt_session *session);
+/* Asks its worker for its status; done gets a ckt_worker_status_res.  0 or -errno. */
+int ckt_control_ask_status(struct ckt_session *session, ckt_request_done done, void *context);
+/* What done does with it first: the session takes over its strings. */
+void ckt_control_keep_status(
+	struct ckt_session *session, int error, struct ckt_worker_status_res *status);
+void ckt_control_watch(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_connections(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_trace(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_trace_read(struct ckt_peer *peer, void *args, int *passed_fd);

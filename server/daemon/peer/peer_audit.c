@@ -75,8 +75,12 @@ void ckt_peer_audit_end(struct ckt_peer *peer, const void *result)
 		return;
 	struct ckt_audit_record record = record_of_call(peer, owner);
 	ckt_audit_call_answer(peer->proc, result, &record);
-	/* A trace is read ten times a second; the calls that start and end it are in the log. */
-	if (peer->proc == CKT_CONTROL_TRACE_READ && strcmp(record.result, "ok") == 0)
+	/*
+	 * A trace is read ten times a second; the calls that start and end it are in the log.
+	 * cricketctl top, too, would fill it.
+	 */
+	if ((peer->proc == CKT_CONTROL_TRACE_READ || peer->proc == CKT_CONTROL_WATCH) &&
+		strcmp(record.result, "ok") == 0)
 		return;
 	if (peer->audited.tried && strcmp(record.result, "refused") == 0)
 		record.result = "failed";

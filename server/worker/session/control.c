@@ -605,18 +605,24 @@ static int stats(struct ckt_request *request)
 		.bytes = cache.hit_bytes};
 	list[count++] =
 		(ckt_worker_stat){.name = (char *)CKT_STAT_MODULE_MISSES, .calls = cache.misses};
+	ckt_worker_stat *received = &list[count++], *sent = &list[count++];
+	*received = (ckt_worker_stat){.name = (char *)CKT_STAT_RECEIVED};
+	*sent = (ckt_worker_stat){.name = (char *)CKT_STAT_SENT};
 	for (unsigned i = 0; i < CKT_STATS && count < CKT_WORKER_STATS_MAX && worker->stats; i++) {
 		struct ckt_stat *stat = &worker->stats[i];
-		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED);
+		uint64_t calls = __atomic_load_n(&stat->calls, __ATOMIC_RELAXED),
+			 in = __atomic_load_n(&stat->bytes_in, __ATOMIC_RELAXED),
+			 out = __atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED);
 		const char *name = ckt_stat_name(i);
+		received->bytes += in;
+		sent->bytes += out;
 		if (!calls || !name)
 			continue;
 		list[count++] = (ckt_worker_stat){.name = (char *)name,
 			.calls = calls,
 			.batched = __atomic_load_n(&stat->batched, __ATOMIC_RELAXED),
 			.waited = __atomic_load_n(&stat->waited, __ATOMIC_RELAXED),
-			.bytes = __atomic_load_n(&stat->bytes_in, __ATOMIC_RELAXED) +
-				__atomic_load_n(&stat->bytes_out, __ATOMIC_RELAXED)};
+			.bytes = in + out};
 	}
 	ckt_worker_stats_res res = {.stats = {.stats_len = count, .stats_val = list}};
 	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_stats_res, &res);
