@@ -43,6 +43,8 @@ struct ckt_ctl_args {
 	const char *pause_for, *until; /* pause --for 30m --until 18:00 */
 	bool follow;                   /* events --follow */
 	const char *output, *seconds;  /* trace --output FILE --seconds N */
+	bool once;                     /* top --once */
+	const char *delay;             /* top --delay SECONDS */
 	bool gpu_time;                 /* trace --gpu-time */
 	/* token */
 	const char *tokens, *role, *project, *expires, *max_sessions, *session_memory,

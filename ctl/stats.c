@@ -50,6 +50,9 @@ static ckt_control_stat take_row(ckt_control_stats_res *res, const char *prefix)
 static struct other_rows take_rows(ckt_control_stats_res *res)
 {
 	ckt_control_stat transport = take_row(res, CKT_STAT_TRANSPORT);
+	/* For top. */
+	take_row(res, CKT_STAT_RECEIVED);
+	take_row(res, CKT_STAT_SENT);
 	return (struct other_rows){.transport = transport.name
 			? transport.name + strlen(CKT_STAT_TRANSPORT)
 			: "unknown",

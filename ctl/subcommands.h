@@ -9,6 +9,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args);
 int ckt_ctl_info(const struct ckt_ctl_args *args);
 int ckt_ctl_kill(const struct ckt_ctl_args *args);
 int ckt_ctl_stats(const struct ckt_ctl_args *args);
+int ckt_ctl_top(const struct ckt_ctl_args *args);
 int ckt_ctl_trace(const struct ckt_ctl_args *args);
 int ckt_ctl_doctor(const struct ckt_ctl_args *args);
 int ckt_ctl_checkpoint(const struct ckt_ctl_args *args);

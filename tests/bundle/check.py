@@ -34,6 +34,7 @@ FOR_TESTS = ("cricket-worker-", "record_syscalls")
 # The notice of what a file contains, and words of its licence.
 BSD = r"Redistributions\s+in\s+binary\s+form"
 NOTICES = (("bin/cricketctl", "share/doc/cricket/protobuf-c.copyright", BSD),
+           ("bin/cricketctl", "share/doc/cricket/ncurses.copyright", r"Permission\s+is\s+hereby\s+granted"),
            ("bin/cricket-server", "share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
            ("bin/cricket-server", "share/doc/cricket/libmicrohttpd.copyright", r"Lesser\s+General\s+Public"),
            ("lib/cricket/libcuda.so.1", "share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),

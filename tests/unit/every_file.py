@@ -48,6 +48,7 @@ UNIT = {
     "ctl/client": "ctl",
     "ctl/doctor": "ctl",
     "ctl/job": "ctl",
+    "ctl/top": "ctl",
     "cudacommon": "cudacommon",
     "rpc": "rpc",
     "rpc/transport": "rpc",

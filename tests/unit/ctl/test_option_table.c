@@ -17,8 +17,8 @@ static const struct ckt_ctl_option *find(const char *name, size_t length)
 
 static void test_options(void)
 {
-	/* The parser keeps those that it met in the bits of an unsigned. */
-	YES(ckt_ctl_option_count <= 32);
+	/* The parser keeps those that it met in the bits of 64. */
+	YES(ckt_ctl_option_count <= 64);
 	for (size_t i = 0; i < ckt_ctl_option_count; i++) {
 		const struct ckt_ctl_option *one = &ckt_ctl_options[i];
 		YES(find(one->option.name, strlen(one->option.name)) == one);
@@ -30,7 +30,7 @@ static void test_options(void)
 
 static void test_subcommands(void)
 {
-	unsigned taken = 0;
+	uint64_t taken = 0;
 	for (const struct ckt_ctl_command *command = ckt_ctl_commands; command->name; command++) {
 		YES(command->max_words <= CKT_CTL_VALUES_MAX);
 		YES(command->min_words <= command->max_words);
@@ -40,13 +40,13 @@ static void test_subcommands(void)
 			const struct ckt_ctl_option *option = find(p, length);
 			YES(option && !option->everywhere);
 			if (option)
-				taken |= 1u << (option - ckt_ctl_options);
+				taken |= UINT64_C(1) << (option - ckt_ctl_options);
 			p += length;
 		}
 	}
 	/* No option that nothing takes. */
 	for (size_t i = 0; i < ckt_ctl_option_count; i++)
-		IS(taken >> i & 1, !ckt_ctl_options[i].everywhere);
+		IS((int)(taken >> i & 1), !ckt_ctl_options[i].everywhere);
 }
 
 UNIT_SUITE(option_table, {"options", test_options}, {"subcommands", test_subcommands})

@@ -48,6 +48,12 @@ static void test_stats(void)
 	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
 	HAS(out, "connected over shm");
 	YES(!strstr(out, CKT_STAT_TRANSPORT));
+	/* The bytes each way are top's, and are no call. */
+	stats[1] = (ckt_control_stat){(char *)CKT_STAT_RECEIVED, 0, 0, 0, 77};
+	stats[2] = (ckt_control_stat){(char *)CKT_STAT_SENT, 0, 0, 0, 77};
+	IS(run(ckt_ctl_stats, (struct ckt_ctl_args){0}, "0123", NULL), CKT_EXIT_DONE);
+	YES(!strstr(out, CKT_STAT_RECEIVED) && !strstr(out, CKT_STAT_SENT));
+	stats[1] = (ckt_control_stat){(char *)CKT_STAT_TRANSPORT "shm", 0, 0, 0, 0};
 	/* Two more: modules that came from the server's cache, and those that it lacked. */
 	YES(!strstr(out, "modules:"));
 	stats[0] = (ckt_control_stat){(char *)CKT_STAT_MODULE_HITS, 3, 0, 0, 4096};
