@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cricketctl top */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,11 +31,21 @@ static int parse_delay(const char *text, int *ret_ms)
 	return CKT_EXIT_DONE;
 }
 
+/* A terminal's width; what goes elsewhere has all columns. */
+static int width_of_output(void)
+{
+	struct winsize size;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_col < 40 ||
+		size.ws_col > CKT_TOP_WIDTH_MAX)
+		return CKT_TOP_WIDTH_MAX;
+	return size.ws_col;
+}
+
 static int print_text(struct ckt_top_sample *sample)
 {
 	int widths[CKT_TOP_COLUMNS];
 	char line[CKT_TOP_WIDTH_MAX + 1];
-	ckt_ctl_top_layout(CKT_TOP_WIDTH_MAX, widths);
+	ckt_ctl_top_layout(width_of_output(), widths);
 	ckt_ctl_top_sort(sample, 0, false);
 	ckt_ctl_top_line(widths, NULL, line, sizeof line);
 	puts(line);
