@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bar on stderr, where that is a terminal, for what takes long: what a worker does is asked over
- * a connection of its own, what this process moves is counted.
+ * How far a long step is: a bar on stderr where that is a terminal, and else a line now and then, but
+ * none for what is over soon. What a worker does is asked over a connection of its own, what this
+ * process moves is counted.
  *
  * Threading: a thread draws; counting is atomic.
  */
@@ -22,7 +23,9 @@
 #include "rpc/net.h"
 #include "rpc/session.h"
 
-enum { PERIOD_MS = 200, ANSWER_MS = 2000, WIDTH = 30 };
+enum { PERIOD_MS = 200, ANSWER_MS = 2000, WIDTH = 30, LINE_MS = 5000 };
+
+int ckt_ctl_progress_line_ms = LINE_MS;
 
 struct ckt_ctl_progress {
 	struct ckt_ctl_args args;
@@ -31,6 +34,8 @@ struct ckt_ctl_progress {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool stop, drawn;
+	bool terminal;
+	int64_t next_line_ms;         /* where it is no terminal */
 	char phase[CKT_NAME_MAX + 1]; /* empty: the worker is asked */
 	int64_t since_ms;
 	_Atomic uint64_t done, total;
@@ -38,19 +43,41 @@ struct ckt_ctl_progress {
 	uint64_t shown;
 };
 
+/* ", 40 s left"; empty where nobody can say. */
+static const char *left_text(
+	uint64_t done, uint64_t total, double seconds, char *buffer, size_t size)
+{
+	double left = done ? (double)(total - done) * seconds / (double)done : 0;
+	*buffer = 0;
+	/* Of the first moments no rate can be told. */
+	if (!done || done >= total || seconds < 1)
+		return buffer;
+	if (left < 120)
+		snprintf(buffer, size, ", %.0f s left", left);
+	else
+		snprintf(buffer, size, ", %.0f min left", left / 60);
+	return buffer;
+}
+
 static void draw(struct ckt_ctl_progress *progress, const char *phase, uint64_t done,
 	uint64_t total, int64_t since_ms)
 {
-	char bar[WIDTH + 1], size[32], clean[32];
+	char bar[WIDTH + 1], size[32], all[32], clean[32], left[32];
 	double seconds = (double)(ckt_net_now_ms() - since_ms) / 1000,
 	       rate = seconds > 0 ? (double)done / seconds / 1e9 : 0;
 	unsigned filled = total ? (unsigned)((done > total ? total : done) * WIDTH / total) : 0;
+	ckt_ctl_clean(phase, clean, sizeof clean);
+	ckt_ctl_size_text(done, size, sizeof size);
+	left_text(done, total, seconds, left, sizeof left);
+	if (!progress->terminal) {
+		fprintf(stderr, "cricketctl: %s: %s of %s, %.1f GB/s%s\n", clean, size,
+			ckt_ctl_size_text(total, all, sizeof all), rate, left);
+		return;
+	}
 	memset(bar, '.', WIDTH);
 	memset(bar, '#', filled);
 	bar[WIDTH] = 0;
-	fprintf(stderr, "\r\033[K%-8s [%s] %s, %.1f GB/s",
-		ckt_ctl_clean(phase, clean, sizeof clean), bar,
-		ckt_ctl_size_text(done, size, sizeof size), rate);
+	fprintf(stderr, "\r\033[K%-8s [%s] %s, %.1f GB/s%s", clean, bar, size, rate, left);
 	progress->drawn = true;
 }
 
@@ -108,6 +135,9 @@ static void *progress_thread(void *opaque)
 		pthread_cond_timedwait(&progress->cond, &progress->lock, &until);
 		if (progress->stop)
 			break;
+		if (!progress->terminal && ckt_net_now_ms() < progress->next_line_ms)
+			continue;
+		progress->next_line_ms = ckt_net_now_ms() + ckt_ctl_progress_line_ms;
 		if (*progress->phase) {
 			draw_counted(progress);
 		} else if (*progress->address) {
@@ -124,10 +154,11 @@ static void *progress_thread(void *opaque)
 struct ckt_ctl_progress *ckt_ctl_progress_begin(
 	const struct ckt_ctl_args *args, const struct ckt_ctl_server *server, const char *session)
 {
-	struct ckt_ctl_progress *progress =
-		isatty(STDERR_FILENO) ? calloc(1, sizeof *progress) : NULL;
+	struct ckt_ctl_progress *progress = calloc(1, sizeof *progress);
 	if (!progress)
 		return NULL;
+	progress->terminal = isatty(STDERR_FILENO);
+	progress->next_line_ms = ckt_net_now_ms() + ckt_ctl_progress_line_ms;
 	progress->args = *args;
 	if (server)
 		snprintf(progress->address, sizeof progress->address, "%s", server->address);
@@ -144,7 +175,8 @@ struct ckt_ctl_progress *ckt_ctl_progress_begin(
 /* How a phase ends is seen, also of one that was shorter than a period. */
 static void draw_last(struct ckt_ctl_progress *progress)
 {
-	if (*progress->phase && progress->shown != atomic_load(&progress->done))
+	if (progress->terminal && *progress->phase &&
+		progress->shown != atomic_load(&progress->done))
 		draw_counted(progress);
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bar on stderr, where that is a terminal. */
+/*
+ * How far a long step is, with its rate and the time left: a bar on stderr where that is a terminal,
+ * and else a line each five seconds, the first after five.  So what is over sooner leaves no line in a
+ * log.
+ */
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +13,7 @@ struct ckt_ctl_progress;
 struct ckt_ctl_server;
 
 /*
- * NULL where stderr is no terminal, and the others take that.  The server is asked what the
+ * NULL where there is no memory, and the others take that.  The server is asked what the
  * session's worker does; an empty session: what is being restored; NULL: there is no server.
  */
 struct ckt_ctl_progress *ckt_ctl_progress_begin(
@@ -21,4 +25,6 @@ struct ckt_ctl_progress *ckt_ctl_progress_begin(
 void ckt_ctl_progress_phase(
 	struct ckt_ctl_progress *progress, const char *phase, uint64_t total_bytes);
 void ckt_ctl_progress_add(struct ckt_ctl_progress *progress, uint64_t bytes);
+/* For tests: the time from one line of a log to the next. */
+extern int ckt_ctl_progress_line_ms;
 void ckt_ctl_progress_end(struct ckt_ctl_progress *progress);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl/progress.c: the bar: none where stderr is no terminal; on one, what is counted and what the
- * worker says.
+ * ctl/progress.c: the bar on a terminal, with what is counted and what the worker says; and the lines
+ * of a log.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -19,23 +19,55 @@
 #include "inside.h"
 #include "rpc/control.h"
 
-static void test_none(void)
+enum { GUARD_MS = 60000 };
+
+/* What came on stderr, which is a file. */
+static void begin_log(int *ret_kept)
 {
-	struct ckt_ctl_args args = {.server = address};
-	int null = open("/dev/null", O_WRONLY), kept = dup(STDERR_FILENO);
-	dup2(null, STDERR_FILENO);
-	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(&args, NULL, "");
+	int fd = open(path_in("progress-log"), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+	*ret_kept = dup(STDERR_FILENO);
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
+static const char *end_log(int kept)
+{
 	dup2(kept, STDERR_FILENO);
 	close(kept);
-	close(null);
-	CU_ASSERT_PTR_NULL(progress);
-	/* All of them take that. */
+	return read_file(path_in("progress-log"));
+}
+
+static void test_log(void)
+{
+	struct ckt_ctl_args args = {.server = address};
+	int kept;
+	/* What is over soon is silent. */
+	begin_log(&kept);
+	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(&args, NULL, "");
+	ckt_ctl_progress_phase(progress, "send", 5);
+	ckt_ctl_progress_add(progress, 5);
+	ckt_ctl_progress_end(progress);
+	TEXT(end_log(kept), "");
+	/* And what takes long has a line each time. */
+	begin_log(&kept);
+	ckt_ctl_progress_line_ms = 500;
+	progress = ckt_ctl_progress_begin(&args, NULL, "");
+	ckt_ctl_progress_phase(progress, "fe\033tch", 4 << 20);
+	ckt_ctl_progress_add(progress, 1 << 20);
+	for (unsigned i = 0;
+		i < GUARD_MS / 20 && !strstr(read_file(path_in("progress-log")), "left\n"); i++)
+		usleep(20000);
+	ckt_ctl_progress_end(progress);
+	ckt_ctl_progress_line_ms = 5000;
+	const char *text = end_log(kept);
+	HAS(text, "cricketctl: fe?tch: 1.0 MiB of 4.0 MiB, 0.0 GB/s");
+	HAS(text, " s left\n");
+	YES(!strchr(text, '\r') && !strchr(text, '\033'));
+	/* All of them take NULL. */
 	ckt_ctl_progress_phase(NULL, "send", 5);
 	ckt_ctl_progress_add(NULL, 5);
 	ckt_ctl_progress_end(NULL);
 }
-
-enum { GUARD_MS = 60000 };
 
 /* Reads on until that has come: what is written to a terminal arrives some time later. */
 static void await(int fd, char *text, size_t size, const char *part)
@@ -100,4 +132,4 @@ static void test_bar(void)
 	close(secondary);
 }
 
-UNIT_SUITE(progress, {"none", test_none}, {"bar", test_bar})
+UNIT_SUITE(progress, {"log", test_log}, {"bar", test_bar})
