@@ -35,6 +35,12 @@ FOR_TESTS = ("cricket-worker-", "record_syscalls")
 BSD = r"Redistributions\s+in\s+binary\s+form"
 NOTICES = (("bin/cricketctl", "share/doc/cricket/protobuf-c.copyright", BSD),
            ("bin/cricketctl", "share/doc/cricket/ncurses.copyright", r"Permission\s+is\s+hereby\s+granted"),
+           ("bin/cricketctl", "share/doc/cricket/libtirpc.copyright", BSD),
+           ("bin/cricketctl", "share/doc/cricket/zstd.copyright", BSD),
+           ("bin/cricketctl", "share/doc/cricket/nettle.copyright", r"LGPL-3\+"),
+           ("bin/cricketctl", "share/doc/cricket/Jansson.copyright", r"Permission\s+is\s+hereby\s+granted"),
+           ("bin/cricket-server", "share/doc/cricket/inih.copyright", BSD),
+           ("lib/cricket/libcuda.so.1", "share/doc/cricket/LZ4.copyright", BSD),
            ("bin/cricket-server", "share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
            ("bin/cricket-server", "share/doc/cricket/libmicrohttpd.copyright", r"Lesser\s+General\s+Public"),
            ("lib/cricket/libcuda.so.1", "share/doc/cricket/OpenSSL.copyright", r"Apache\s+License"),
