@@ -69,6 +69,7 @@ class Shell:
 
     def __init__(self, build, columns=None):
         adopt_orphans()
+        self.count = 0
         self.root = tempfile.mkdtemp(prefix="ckt-")
         os.chmod(self.root, 0o755)
         self.home = os.path.join(self.root, "home")
@@ -89,7 +90,9 @@ class Shell:
 
     def run(self, command, guard_s=GUARD_S):
         """The exit status, and what came on stdout and stderr; of a terminal: nothing, look there."""
-        out = os.path.join(self.root, "said")
+        # A file of its own: what an earlier command left running has that of its own.
+        self.count += 1
+        out = os.path.join(self.root, f"said-{self.count}")
         redirect = "" if self.terminal else f" >{out} 2>&1"
         self.bash.stdin.write(f"{{\n{command}\n}}{redirect} </dev/null {self.end_fd}>&-\necho $? >&{self.end_fd}\n".encode())
         self.bash.stdin.flush()
