@@ -124,7 +124,8 @@ class Run:
         for theirs, real in self.real.items():
             printed = re.sub(rf"(?<![0-9a-f]){real}(?![0-9a-f])", theirs, printed)
         printed = printed.replace(self.shell.home, "/home/you")
-        lines = [line.rstrip() for line in printed.rstrip("\n").split("\n")] if printed.strip() else []
+        # What bash says when a job has ended is not the command's.
+        lines = [line.rstrip() for line in printed.rstrip("\n").split("\n") if not line.startswith("bash: line ")] if printed.strip() else []
         if exact and not agrees(said, lines):
             return f"$ {command}\nprinted:\n{printed}\nthe document has:\n" + "\n".join(said)
         for theirs in {theirs for line in said for theirs in ID.findall(line)} - set(self.real):
