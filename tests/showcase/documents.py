@@ -5,7 +5,7 @@ A document has commands in indented blocks: `$ ` and the command, with the lines
 A marker is an HTML comment before a block and holds for that block:
 
 	<!-- skip: REASON -->	no test runs it
-	<!-- gpu: REASON -->	runs only with --gpu
+	<!-- gpu: REASON -->	runs only on a GPU machine (tests/gpu/tutorial)
 	<!-- root: REASON -->	runs only as root
 	<!-- wait: WHAT -->	it waits for something: what it prints does not matter
 	<!-- fails: WHY -->	its last command fails, and does not if it exits 0
@@ -110,6 +110,8 @@ class Run:
 
     def __init__(self, shell, ports):
         self.shell, self.real = shell, {}
+        # Texts that are shown otherwise.
+        self.shown = {shell.home: "/home/you"}
         for port, real in ports.items():
             self.real[str(port)] = str(real)
 
@@ -123,7 +125,8 @@ class Run:
         status, printed = self.shell.run(self.to_real(command))
         for theirs, real in self.real.items():
             printed = re.sub(rf"(?<![0-9a-f]){real}(?![0-9a-f])", theirs, printed)
-        printed = printed.replace(self.shell.home, "/home/you")
+        for real, theirs in self.shown.items():
+            printed = printed.replace(real, theirs)
         # What bash says when a job has ended is not the command's.
         lines = [line.rstrip() for line in printed.rstrip("\n").split("\n") if not line.startswith("bash: line ")] if printed.strip() else []
         if exact and not agrees(said, lines):

@@ -67,14 +67,14 @@ def adopt_orphans():
 class Shell:
     """Runs commands one after the other in one bash: what one exports or starts is there for the next."""
 
-    def __init__(self, build, columns=None):
+    def __init__(self, build, columns=None, prefix=None):
         adopt_orphans()
         self.count = 0
         self.root = tempfile.mkdtemp(prefix="ckt-")
         os.chmod(self.root, 0o755)
         self.home = os.path.join(self.root, "home")
         os.mkdir(self.home)
-        tree = os.path.abspath(runner.stage(build))
+        tree = os.path.abspath(prefix or runner.stage(build))
         env = runner.clean_environment()
         path = os.pathsep.join([os.path.join(tree, "bin"), os.environ.get("CKT_TEST_NVCC_DIR", ""), env.get("PATH", ""), "/usr/sbin", "/sbin"])
         env.update(HOME=self.home, PATH=path, STATE_DIRECTORY=self.root, CACHE_DIRECTORY=self.root, XDG_RUNTIME_DIR=self.home,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every command of the tutorial and of docs/operations.md (documents.py says how they are written).
 
-	test_documents.py --build DIR [--gpu] [DOCUMENT ...]
+	test_documents.py --build DIR [DOCUMENT ...]
 
 Prints what was run and, with its reason, what was not.  The number of skipped blocks of each document stands below: another one is an error.
 """
