@@ -102,6 +102,19 @@ class Watched(Whole):
             self.assertEqual(ctl.wait(60), 0, drawn)
         return drawn.decode()
 
+    def test_bytes_each_way(self):
+        """cricketctl top of a real worker: calls and bytes both ways, and what stats told before is as it was."""
+        server = self.server("first")
+        program, session = self.start(server)
+        (told,) = json.loads(self.ctl(server, "--json", "top", "--delay", "0.2"))["sessions"]
+        self.assertEqual((told["session"], told["state"], told["transport"]), (session, "running", "tcp"))
+        for key in ("received_bytes_per_second", "sent_bytes_per_second", "calls_per_second", "waits_per_second"):
+            self.assertGreaterEqual(told[key], 0, key)
+        self.assertEqual((told["share_percent"], told["swapped_bytes"], told["waiting_ms"], told["switches"]), (None, None, None, None))
+        stats = json.loads(self.ctl(server, "--json", "stats", session))
+        self.assertFalse([row for row in stats["calls"] if row["name"].startswith("bytes-")])
+        self.assertEqual(self.finish(program)[0], self.expected())
+
     def test_progress_on_a_terminal(self):
         # As from another host: with a token.
         token = os.path.join(self.dir, "token")

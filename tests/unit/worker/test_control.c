@@ -65,6 +65,10 @@ static void test_calls(void)
 	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_STATS, NULL, NULL,
 		(xdrproc_t)xdr_ckt_worker_stats_res, &stats));
 	YES(stats.stats.stats_len <= CKT_STATS);
+	/* Rows that count no calls come first; those of the bytes each way among them. */
+	MUST(stats.stats.stats_len >= 5, 1);
+	TEXT(stats.stats.stats_val[3].name, CKT_STAT_RECEIVED);
+	TEXT(stats.stats.stats_val[4].name, CKT_STAT_SENT);
 	xdr_free((xdrproc_t)xdr_ckt_worker_stats_res, (char *)&stats);
 	/* Only what is to be restored is pre-loaded; the worker stays. */
 	ckt_worker_start_args start = {
