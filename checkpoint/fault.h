@@ -30,6 +30,7 @@ enum ckt_worker_fault {
 	CKT_FAULT_PAUSE_GIVEN_UP = 21,
 	CKT_FAULT_RESUME_MAP = 22,    /* the last memory is about to be allocated again */
 	CKT_FAULT_RESUME_COPIED = 23, /* all is back */
+	CKT_FAULT_SWAP_WRITE = 24,    /* a chunk is about to be written to the swap memory */
 	/* the worker was told to end, but not the client; fail: the session continues */
 	CKT_FAULT_RELEASE = 30,
 };

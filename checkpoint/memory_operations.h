@@ -81,6 +81,9 @@ struct ckt_memory_operations {
 	/* Gives the GPU its memory back; its addresses stay.  Precondition: not mapped by the program. */
 	void (*give_up)(struct ckt_worker *worker, const struct ckt_region *region);
 	CUresult (*take_back)(struct ckt_worker *worker, const struct ckt_region *region);
+	/* The server's account of the device: what a swapped session has not. */
+	void (*give_lease)(struct ckt_worker *worker, unsigned device, uint64_t bytes);
+	bool (*take_lease)(struct ckt_worker *worker, unsigned device, uint64_t bytes);
 	/* What the program has mapped itself; all of it, or an error and nothing. */
 	CUresult (*map_program)(struct ckt_worker *worker);
 	void (*unmap_program)(struct ckt_worker *worker);

@@ -102,6 +102,13 @@ struct ckt_session_operations {
 	/* The executor sleeps from now on, and does so no longer.  Precondition: locked. */
 	void (*begin_sleep)(struct ckt_worker *worker);
 	void (*end_sleep)(struct ckt_worker *worker, bool session_ends);
+	/*
+	 * Of a swapped session: waits until its client has sent something, has hung up, or another
+	 * has come (true), or until that time.  listen false: only waits.
+	 */
+	bool (*wait_client)(struct ckt_worker *worker, bool listen, int timeout_ms);
+	/* Brings a swapped session in, and ends the freeze.  False: not now. */
+	bool (*come_in)(struct ckt_worker *worker);
 	/* Whether a host function of the program runs: its end is a command. */
 	bool (*host_function_runs)(struct ckt_worker *worker);
 	uint64_t (*host_functions_ended)(void);

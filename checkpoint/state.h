@@ -30,6 +30,9 @@ struct ckt_checkpoint {
 	struct ckt_freeze freeze;
 	struct ckt_hold hold;
 	bool paused; /* frozen, and its memory in the host's; the lock of session.h */
+	/* with paused: a command of the client's ends it.  The lock of session.h. */
+	bool swapped;
+	int64_t swap_retry_ms; /* the executor's: CLOCK_MONOTONIC, before which it does not try */
 };
 
 static inline struct ckt_checkpoint *ckt_checkpoint_of(const struct ckt_worker *worker)

@@ -21,6 +21,7 @@ const char *ckt_ctl_state_name(unsigned state)
 		[CKT_STATE_FROZEN] = "frozen",
 		[CKT_STATE_ENDING] = "ending",
 		[CKT_STATE_PAUSED] = "paused",
+		[CKT_STATE_SWAPPED] = "swapped",
 	};
 	return state < sizeof names / sizeof *names ? names[state] : "unknown";
 }

@@ -16,6 +16,7 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args);
 int ckt_ctl_restore(const struct ckt_ctl_args *args);
 int ckt_ctl_redirect(const struct ckt_ctl_args *args);
 int ckt_ctl_pause(const struct ckt_ctl_args *args);
+int ckt_ctl_swap(const struct ckt_ctl_args *args);
 int ckt_ctl_resume(const struct ckt_ctl_args *args);
 int ckt_ctl_events(const struct ckt_ctl_args *args);
 int ckt_ctl_migrate(const struct ckt_ctl_args *args);

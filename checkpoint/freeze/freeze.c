@@ -15,6 +15,9 @@
 #include "checkpoint/state.h"
 #include "rpc/net.h"
 
+/* How long a thaw may wait, and how long a swapped session that was granted no memory. */
+enum { SWAPPED_LOOK_MS = 100, SWAP_RETRY_MS = 100 };
+
 static const struct ckt_session_operations *const session = &ckt_session_operations;
 
 int ckt_checkpoint_freeze(
@@ -24,6 +27,9 @@ int ckt_checkpoint_freeze(
 	pthread_mutex_t *lock = session->lock(worker);
 	int64_t deadline = ckt_net_now_ms() + (deadline_ms ? deadline_ms : 60000);
 	pthread_mutex_lock(lock);
+	/* The executor may be on its way out of a freeze that it has ended itself. */
+	while (freeze->frozen && !freeze->wanted)
+		pthread_cond_wait(session->changed(worker), lock);
 	freeze->deadline_ms = deadline;
 	freeze->error = 0;
 	freeze->message[0] = 0;
@@ -148,12 +154,31 @@ static int finish(struct ckt_worker *worker, struct ckt_freeze *freeze, bool *re
 	return session->is_shared_with_running(worker, message, size) ? -EOPNOTSUPP : 0;
 }
 
+/*
+ * A swapped session comes in when its client wants something: looks for that, and for a thaw, which
+ * wakes.  Precondition: locked (unlocked meanwhile).
+ */
+static void sleep_swapped(struct ckt_worker *worker)
+{
+	struct ckt_checkpoint *state = ckt_checkpoint_of(worker);
+	pthread_mutex_t *lock = session->lock(worker);
+	pthread_mutex_unlock(lock);
+	int64_t now = ckt_net_now_ms();
+	bool may = now >= state->swap_retry_ms;
+	bool called = session->wait_client(worker, may, SWAPPED_LOOK_MS);
+	if (may && called && !session->come_in(worker))
+		state->swap_retry_ms = ckt_net_now_ms() + SWAP_RETRY_MS;
+	pthread_mutex_lock(lock);
+}
+
 /* Until the freeze is lifted.  Precondition: locked. */
 static void sleep_frozen(struct ckt_worker *worker, struct ckt_freeze *freeze)
 {
 	while (freeze->wanted) {
 		if (freeze->quiesce)
 			quiesce(worker, freeze);
+		else if (ckt_checkpoint_of(worker)->swapped)
+			sleep_swapped(worker);
 		else
 			pthread_cond_wait(session->changed(worker), session->lock(worker));
 	}

@@ -12,6 +12,8 @@
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
 #include "checkpoint/format/store.h"
+#include "checkpoint/freeze/swap_store.h"
+#include "checkpoint/kernels/hash.h"
 #include "checkpoint/memory_operations.h"
 #include "checkpoint/session.h"
 #include "checkpoint/state.h"
@@ -26,12 +28,19 @@ struct region {
 	uint64_t address;
 	uint8_t *host;
 	bool *zero; /* by piece: the host's memory holds nothing of it */
+	/* swapped: where it is; host then maps it to be read, and zero is not used */
+	struct ckt_swap_region *stored;
+	struct ckt_hash_value *hashes; /* by piece, as the GPU holds it; NULL: not known */
 };
 
 static struct {
 	struct region *regions;
 	size_t count;
 	uint64_t bytes;
+	bool swapped; /* to the swap store */
+	bool lease_given;
+	_Atomic uint64_t moved;
+	_Atomic int store_error;
 	/* The copy that runs. */
 	_Atomic size_t next;
 	bool back;
@@ -44,11 +53,13 @@ static void forget(void)
 		if (paused.regions[i].host)
 			munmap(paused.regions[i].host, paused.regions[i].memory.size);
 		free(paused.regions[i].zero);
+		free(paused.regions[i].hashes);
 	}
 	free(paused.regions);
 	paused.regions = NULL;
 	paused.count = 0;
 	paused.bytes = 0;
+	paused.swapped = paused.lease_given = false;
 }
 
 static int add(const struct ckt_region *memory, void *opaque)
@@ -62,6 +73,13 @@ static int add(const struct ckt_region *memory, void *opaque)
 	if (memory->physical) {
 		region.address = *scratch;
 		*scratch += memory->size;
+	}
+	if (paused.swapped) {
+		region.stored = ckt_swap_store_region(memory);
+		region.host = region.stored ? ckt_swap_store_map(region.stored) : NULL;
+		paused.regions[paused.count++] = region;
+		paused.bytes += memory->size;
+		return region.host ? 0 : -ENOMEM;
 	}
 	/* Each page is touched when it is filled, so pieces of zeros take no memory. */
 	region.host = mmap(NULL, memory->size, PROT_READ | PROT_WRITE,
@@ -108,13 +126,63 @@ static CUresult show(struct ckt_worker *worker)
 
 /* ---- Copies */
 
+static CUresult stored_in(struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
+{
+	size_t chunk = at / CKT_IMAGE_CHUNK;
+	if (r->stored->states[chunk] != CKT_SWAP_STORED)
+		return ckt_driver.cuMemsetD8_v2(r->address + at, 0, size);
+	int error = ckt_swap_store_read(r->stored, chunk, member->buffer, size);
+	if (error) {
+		paused.store_error = error;
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	atomic_fetch_add_explicit(&paused.moved, size, memory_order_relaxed);
+	return ckt_driver.cuMemcpyHtoD_v2(r->address + at, member->buffer, size);
+}
+
+static bool is_stored(const struct region *r, size_t chunk, const struct ckt_hash_value *hash)
+{
+	const struct ckt_hash_value *had = &r->stored->hashes[chunk];
+	return r->stored->states[chunk] == CKT_SWAP_STORED && (had->hash[0] || had->hash[1]) &&
+		had->hash[0] == hash->hash[0] && had->hash[1] == hash->hash[1];
+}
+
+/* What the store has already of the same contents is not even read. */
+static CUresult stored_out(struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
+{
+	size_t chunk = at / CKT_IMAGE_CHUNK;
+	const struct ckt_hash_value *hash = r->hashes ? &r->hashes[chunk] : NULL;
+	if (hash && hash->any && is_stored(r, chunk, hash))
+		return CUDA_SUCCESS;
+	CUresult result = hash && !hash->any
+		? CUDA_SUCCESS
+		: ckt_driver.cuMemcpyDtoH_v2(member->buffer, r->address + at, size);
+	if (result)
+		return result;
+	if (hash ? !hash->any
+		 : !member->buffer[0] && !memcmp(member->buffer, member->buffer + 1, size - 1)) {
+		ckt_swap_store_zero(r->stored, chunk);
+		return CUDA_SUCCESS;
+	}
+	int error = ckt_swap_store_write(r->stored, chunk, member->buffer, size, hash);
+	if (error) {
+		paused.store_error = error;
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	atomic_fetch_add_explicit(&paused.moved, size, memory_order_relaxed);
+	return CUDA_SUCCESS;
+}
+
 static CUresult copy_piece(struct ckt_content_thread *member, struct region *r, uint64_t at)
 {
 	uint64_t left = r->memory.size - at, size = left < CKT_IMAGE_CHUNK ? left : CKT_IMAGE_CHUNK;
-	bool *zero = &r->zero[at / CKT_IMAGE_CHUNK];
 	CUresult result = ckt_content_threads_use_device(member, r->memory.device);
 	if (result)
 		return result;
+	if (r->stored)
+		return paused.back ? stored_in(member, r, at, size)
+				   : stored_out(member, r, at, size);
+	bool *zero = &r->zero[at / CKT_IMAGE_CHUNK];
 	if (paused.back) {
 		if (*zero)
 			return ckt_driver.cuMemsetD8_v2(r->address + at, 0, size);
@@ -159,17 +227,62 @@ static int copy_pieces(struct ckt_content_thread *member, void *opaque)
 	return paused.error ? -EIO : 0;
 }
 
+/*
+ * What has changed, by the GPU; where it cannot tell, everything is written.  Precondition: all is
+ * mapped.
+ */
+static void hash_device(struct ckt_worker *worker, unsigned device)
+{
+	size_t count = 0, n = 0;
+	for (size_t i = 0; i < paused.count; i++)
+		count += paused.regions[i].memory.device == device
+			? paused.regions[i].stored->chunk_count
+			: 0;
+	struct ckt_hash_item *items = calloc(count + 1, sizeof *items);
+	struct ckt_hash_value *values = calloc(count + 1, sizeof *values);
+	for (size_t i = 0; items && values && i < paused.count; i++) {
+		const struct region *r = &paused.regions[i];
+		for (uint64_t at = 0; r->memory.device == device && at < r->memory.size;
+			at += CKT_IMAGE_CHUNK)
+			items[n++] = (struct ckt_hash_item){r->address + at,
+				r->memory.size - at < CKT_IMAGE_CHUNK ? r->memory.size - at
+								      : CKT_IMAGE_CHUNK};
+	}
+	CUresult result = items && values && count
+		? ckt_hash_run(worker, device, ckt_swap_store_key(), items, count, values)
+		: CUDA_ERROR_OUT_OF_MEMORY;
+	n = 0;
+	for (size_t i = 0; !result && i < paused.count; i++) {
+		struct region *r = &paused.regions[i];
+		if (r->memory.device != device)
+			continue;
+		r->hashes = calloc(r->stored->chunk_count + 1, sizeof *r->hashes);
+		if (r->hashes)
+			memcpy(r->hashes, values + n, r->stored->chunk_count * sizeof *r->hashes);
+		n += r->stored->chunk_count;
+	}
+	if (result && count)
+		ckt_info("cannot hash the GPU's memory: CUDA error %d; all of it is written",
+			result);
+	free(items);
+	free(values);
+}
+
 static CUresult copy(struct ckt_worker *worker, bool back)
 {
 	paused.next = 0;
 	paused.error = 0;
 	paused.back = back;
+	paused.moved = 0;
+	paused.store_error = 0;
 	ckt_content_threads_look(worker);
 	ckt_progress_begin(
 		&ckt_checkpoint_of(worker)->progress, back ? "resume" : "pause", paused.bytes);
 	CUresult result = show(worker);
 	if (result)
 		return result;
+	for (unsigned d = 0; paused.swapped && !back && d < ckt_device_count(worker); d++)
+		hash_device(worker, d);
 	ckt_content_threads_run(copy_pieces, worker);
 	hide(paused.count);
 	return (CUresult)paused.error;
@@ -222,7 +335,52 @@ static uint64_t missing_bytes(struct ckt_worker *worker)
 	return missing;
 }
 
-int ckt_pause(
+/* ---- What the server counts */
+
+static uint64_t device_bytes(unsigned device)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < paused.count; i++)
+		bytes += paused.regions[i].memory.device == device ? paused.regions[i].memory.size
+								   : 0;
+	return bytes;
+}
+
+/* Of the first `count` devices. */
+static void give_leases(struct ckt_worker *worker, unsigned count)
+{
+	for (unsigned d = 0; d < count; d++)
+		ckt_memory_operations.give_lease(worker, d, device_bytes(d));
+}
+
+/* How much the server does not grant; 0: all is granted. */
+static uint64_t take_leases(struct ckt_worker *worker)
+{
+	for (unsigned d = 0; d < ckt_device_count(worker); d++)
+		if (!ckt_memory_operations.take_lease(worker, d, device_bytes(d))) {
+			give_leases(worker, d);
+			return device_bytes(d);
+		}
+	return 0;
+}
+
+static void pause_failed(int error, CUresult result, char *ret_message, size_t message_size)
+{
+	if (paused.swapped && paused.store_error)
+		snprintf(ret_message, message_size,
+			paused.store_error == -ENOSPC
+				? "the swap memory is full: %s; give more with --swap-memory or --swap; the session goes on"
+				: "cannot write to the swap memory: %s; the session goes on",
+			strerror(-paused.store_error));
+	else if (result)
+		snprintf(ret_message, message_size,
+			"cannot copy the GPU's memory to the host: CUDA error %d", result);
+	else
+		snprintf(ret_message, message_size,
+			"the host has too little memory for the session's: %s", strerror(-error));
+}
+
+static int pause_to(
 	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
 {
 	/*
@@ -239,17 +397,10 @@ int ckt_pause(
 	if (!error && !result && ckt_fault_fails(CKT_FAULT_PAUSE_COPIED))
 		result = CUDA_ERROR_UNKNOWN;
 	if (error || result) {
+		int store_error = paused.store_error;
+		pause_failed(error, result, ret_message, message_size);
 		forget();
-		if (result)
-			snprintf(ret_message, message_size,
-				"cannot copy the GPU's memory to the host: CUDA error "
-				"%d",
-				result);
-		else
-			snprintf(ret_message, message_size,
-				"the host has too little memory for the session's: %s",
-				strerror(-error));
-		return error ? error : -EIO;
+		return error ? error : store_error ? store_error : -EIO;
 	}
 	ckt_memory_operations.unmap_program(worker);
 	give_up(worker, paused.count);
@@ -262,12 +413,42 @@ int ckt_pause(
 		}
 	}
 	*ret_bytes = paused.bytes;
-	ckt_info("paused: released %llu MiB of the GPU's memory",
-		(unsigned long long)(paused.bytes >> 20));
+	if (paused.swapped) {
+		ckt_swap_store_sweep();
+		give_leases(worker, ckt_device_count(worker));
+		paused.lease_given = true;
+	}
+	ckt_info("%s: released %llu MiB of the GPU's memory",
+		paused.swapped ? "swapped" : "paused", (unsigned long long)(paused.bytes >> 20));
 	return 0;
 }
 
-int ckt_resume(
+int ckt_pause(
+	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+{
+	paused.store_error = 0;
+	return pause_to(worker, ret_bytes, ret_message, message_size);
+}
+
+int ckt_pause_swap(struct ckt_worker *worker, uint64_t *ret_bytes, uint64_t *ret_moved,
+	char *ret_message, size_t message_size)
+{
+	ckt_swap_store_begin();
+	paused.store_error = 0;
+	paused.swapped = true;
+	int error = pause_to(worker, ret_bytes, ret_message, message_size);
+	*ret_moved = paused.moved;
+	if (error)
+		paused.swapped = false;
+	return error;
+}
+
+uint64_t ckt_pause_moved(void)
+{
+	return paused.moved;
+}
+
+static int resume(
 	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
 {
 	uint64_t missing = missing_bytes(worker);
@@ -303,6 +484,24 @@ int ckt_resume(
 	*ret_bytes = paused.bytes;
 	forget();
 	return 0;
+}
+
+int ckt_resume(
+	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+{
+	bool granted = paused.lease_given;
+	uint64_t missing = granted ? take_leases(worker) : 0;
+	if (missing) {
+		*ret_bytes = missing;
+		snprintf(ret_message, message_size,
+			"the server does not grant %llu MiB of the GPU's memory; the session stays swapped",
+			(unsigned long long)(missing >> 20));
+		return -ENOMEM;
+	}
+	int error = resume(worker, ret_bytes, ret_message, message_size);
+	if (error && granted)
+		give_leases(worker, ckt_device_count(worker));
+	return error;
 }
 
 const uint8_t *ckt_pause_copy(uint64_t address, uint64_t physical)

@@ -14,6 +14,15 @@ struct ckt_worker;
 int ckt_pause(
 	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size);
 /*
+ * The same into the swap store (swap_store.h), with the lease of the memory given back.  ret_moved:
+ * written of it.  -ENOSPC: the store is full.
+ */
+int ckt_pause_swap(struct ckt_worker *worker, uint64_t *ret_bytes, uint64_t *ret_moved,
+	char *ret_message, size_t message_size);
+/* What the last copy wrote to the store or read from it. */
+uint64_t ckt_pause_moved(void);
+/*
+ * Of a swapped session it takes the lease first.
  * -ENOMEM: ret_bytes are missing, and the session stays paused; otherwise ret_bytes were allocated.
  */
 int ckt_resume(

@@ -32,6 +32,8 @@ struct ckt_options {
 	char *when_full;                   /* "fail", "wait" or "swap"; NULL: fail */
 	char *wait_policy;                 /* see wait_policy.h; NULL: fifo */
 	unsigned wait_timeout;             /* seconds; 0: none */
+	uint64_t swap_memory;              /* bytes; 0: none */
+	char *swap;                        /* a directory; NULL: none */
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
 	uint64_t staging;                  /* bytes of each session */

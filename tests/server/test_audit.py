@@ -38,6 +38,8 @@ CALLS = {
     "restore2": (u32(-1) + u32(1) + text("no-stage"), None, None, "refused"),
     "pause": (("SESSION", u32(1000) + u64(0)), "SESSION", None, "ok"),
     "unpause": (("SESSION",), "SESSION", None, "ok"),
+    "swap": (("SESSION", u32(0) + u32(1000)), "SESSION", None, "refused"),  # no swap memory
+    "swap_look": (("SESSION",), "SESSION", None, "ok"),
     "progress": (("SESSION",), "SESSION", None, "ok"),
     "events": (u64(0), None, None, "ok"),
     "stage_keep": (("STAGE", text("kept")), None, "kept", "ok"),

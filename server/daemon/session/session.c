@@ -167,6 +167,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 	ckt_group_close(session);
 	ckt_lease_close(session);
 	ckt_turn_close(session);
+	ckt_swap_close(session);
 	int fd = ckt_loop_remove(&session->server->loop, &session->pidfd);
 	if (fd >= 0)
 		close(fd);

@@ -19,6 +19,7 @@
 #include "server/daemon/session/group.h"
 #include "server/daemon/session/lease.h"
 #include "server/daemon/session/turn.h"
+#include "server/daemon/session/swap.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/refused_calls.h"
 #include "server/daemon/session/session_metrics.h"
@@ -99,6 +100,7 @@ struct ckt_session {
 	struct ckt_daemon_lease lease;
 	struct ckt_daemon_turn turn;
 	struct ckt_daemon_metrics metrics;
+	struct ckt_daemon_swap swap;
 	/* the cgroup of the program, of a local client; empty: not known */
 	char container[CKT_LIMIT_NAME_MAX + 1];
 	uint32_t next_xid;

@@ -141,6 +141,7 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 		? CKT_LINK_LEASE
 		: proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 ||
 			proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
+			proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_IN ||
 			proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE ||
 			proc == CKT_WORKER_BASE ||
 			/* The files come before the save, or before the start. */

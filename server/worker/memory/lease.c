@@ -328,6 +328,21 @@ void ckt_lease_give(unsigned gpu, uint64_t bytes)
 	pthread_mutex_unlock(&lease.lock);
 }
 
+void ckt_lease_give_spare(unsigned gpu)
+{
+	if (gpu >= CKT_DEVICES_MAX)
+		return;
+	pthread_mutex_lock(&lease.lock);
+	uint64_t used = round_up(lease.gpus[gpu].used), leased = lease.gpus[gpu].leased;
+	if (!lease.unlimited && lease.channel >= 0 && leased > used) {
+		struct ckt_lease_message message = {
+			.kind = CKT_LEASE_GIVE, .gpu = gpu, .bytes = leased - used};
+		if (send(lease.channel, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+			lease.gpus[gpu].leased = used;
+	}
+	pthread_mutex_unlock(&lease.lock);
+}
+
 bool ckt_lease_info(unsigned gpu, uint64_t *ret_total, uint64_t *ret_free)
 {
 	struct ckt_lease_message question = {.gpu = gpu}, answer;

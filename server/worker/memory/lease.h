@@ -63,6 +63,8 @@ bool ckt_lease_is_asking(void);
 /* Counts bytes of the GPU of that number as used.  False: they are not to be had. */
 bool ckt_lease_take(unsigned gpu, uint64_t bytes, enum ckt_lease_how how);
 void ckt_lease_give(unsigned gpu, uint64_t bytes);
+/* The server gets back all that is not used, at once. */
+void ckt_lease_give_spare(unsigned gpu);
 /* False: the server sets no limit.  *ret_free: in whole granules. */
 bool ckt_lease_info(unsigned gpu, uint64_t *ret_total, uint64_t *ret_free);
 

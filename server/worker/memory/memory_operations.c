@@ -3,6 +3,7 @@
 #include "checkpoint/memory_operations.h"
 
 #include "rpc/gen/cuda_driver.h"
+#include "server/worker/memory/lease.h"
 #include "server/worker/memory/window.h"
 #include "server/worker/worker.h"
 
@@ -136,6 +137,17 @@ static CUresult take_back(struct ckt_worker *worker, const struct ckt_region *re
 		&object->physical.handle);
 }
 
+static void give_lease(struct ckt_worker *worker, unsigned device, uint64_t bytes)
+{
+	ckt_lease_give(worker->devices[device].number, bytes);
+	ckt_lease_give_spare(worker->devices[device].number);
+}
+
+static bool take_lease(struct ckt_worker *worker, unsigned device, uint64_t bytes)
+{
+	return ckt_lease_take(worker->devices[device].number, bytes, CKT_LEASE_ASKED);
+}
+
 /* The first `count` of them. */
 static void unmap_mappings(struct ckt_worker *worker, size_t count)
 {
@@ -186,6 +198,8 @@ const struct ckt_memory_operations ckt_memory_operations = {
 	.show = show,
 	.give_up = give_up,
 	.take_back = take_back,
+	.give_lease = give_lease,
+	.take_lease = take_lease,
 	.map_program = map_program,
 	.unmap_program = unmap_program,
 };

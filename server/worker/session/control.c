@@ -455,7 +455,8 @@ static int status(struct ckt_request *request)
 			memory += ckt_memory_used(&worker->devices[d].memory);
 	pthread_mutex_lock(&worker->mail_lock);
 	ckt_worker_status_res res = {.session = worker->session,
-		.state = worker->checkpoint.paused         ? CKT_STATE_PAUSED
+		.state = worker->checkpoint.swapped        ? CKT_STATE_SWAPPED
+			: worker->checkpoint.paused        ? CKT_STATE_PAUSED
 			: worker->checkpoint.freeze.frozen ? CKT_STATE_FROZEN
 							   : worker->state,
 		.program_name = worker->program_name,

@@ -5,6 +5,8 @@
  *
  *	running --SAVE2--> frozen --> running ; with hold: frozen --RELEASE--> running, or ended ; frozen --QUIESCE--> without its client
  *	running --PAUSE--> paused --UNPAUSE--> running ; what is paused can be saved, held and ended too
+ *	running --SWAP_OUT--> swapped --SWAP_IN, or a command of the client's--> running ; swapped is paused, but for what ends it;
+ *	swapped --PAUSE--> paused, with its memory where it is
  *
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
  */
@@ -22,15 +24,25 @@
 #include "checkpoint/freeze/pause.h"
 #include "checkpoint/freeze/separable.h"
 #include "checkpoint/freeze/spare_memory.h"
+#include "checkpoint/freeze/swap_store.h"
+#include "checkpoint/memory_operations.h"
 #include "checkpoint/save/chain.h"
 #include "checkpoint/save/save.h"
+#include "rpc/gen/cuda_driver.h"
 #include "rpc/net.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_operations.h"
+#include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool held; /* frozen until RELEASE */
+/* Under operation_lock. */
+static struct {
+	bool out;          /* the session's memory is in the swap store */
+	uint64_t released; /* by the last one */
+	uint64_t outs, ins, out_bytes, in_bytes, out_us, in_us;
+} swap;
 
 /* Precondition: operation_lock held. */
 static int freeze(
@@ -60,6 +72,10 @@ static void set_paused(struct ckt_worker *worker, bool paused)
 {
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->checkpoint.paused = paused;
+	/* Its executor polls. */
+	if (worker->checkpoint.swapped)
+		ckt_executor_wake(worker);
+	worker->checkpoint.swapped = false;
 	pthread_mutex_unlock(&worker->mail_lock);
 }
 
@@ -280,6 +296,7 @@ static int go_on(
 {
 	int result = ckt_resume(worker, ret_bytes, ret_message, message_size);
 	if (!result) {
+		swap.out = false;
 		set_paused(worker, false);
 		thaw(worker);
 	}
@@ -298,7 +315,12 @@ static int pause_session(struct ckt_request *request)
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
 	pthread_mutex_lock(&operation_lock);
-	if (!ckt_worker_control_started() || worker->checkpoint.paused) {
+	if (swap.out) {
+		/* The memory is not on the GPU any more; only what ends it changes. */
+		set_paused(worker, true);
+		swap.out = false;
+		res.status = 0;
+	} else if (!ckt_worker_control_started() || worker->checkpoint.paused) {
 		snprintf(message, sizeof message,
 			worker->checkpoint.paused ? "the session is already paused"
 						  : "the worker has no session yet");
@@ -342,6 +364,174 @@ static int unpause(struct ckt_request *request)
 	pthread_mutex_unlock(&operation_lock);
 	res.bytes = bytes;
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+/* ---- Swapping */
+
+static ckt_worker_swap_res swap_facts(struct ckt_worker *worker)
+{
+	uint64_t here = 0;
+	for (unsigned d = 0; d < worker->device_count; d++)
+		if (worker->devices[d].memory.ops)
+			here += ckt_memory_operations.held_bytes(worker, d);
+	return (ckt_worker_swap_res){.swapped = swap.out,
+		.swapped_bytes = ckt_swap_store_bytes(),
+		.here_bytes = swap.out && here > swap.released ? here - swap.released
+			: swap.out                             ? 0
+							       : here,
+		.outs = swap.outs,
+		.ins = swap.ins,
+		.out_bytes = swap.out_bytes,
+		.in_bytes = swap.in_bytes,
+		.out_us = swap.out_us,
+		.in_us = swap.in_us};
+}
+
+/* Precondition: operation_lock held, and swapped. */
+static int come_in(
+	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+{
+	int64_t begun = ckt_now_ns();
+	int result = ckt_resume(worker, ret_bytes, ret_message, message_size);
+	ckt_progress_end(&worker->checkpoint.progress);
+	if (result)
+		return result;
+	uint64_t us = (uint64_t)(ckt_now_ns() - begun) / 1000, moved = ckt_pause_moved();
+	swap.out = false;
+	swap.ins++;
+	swap.in_bytes += moved;
+	swap.in_us += us;
+	set_paused(worker, false);
+	ckt_info("swapped in: %llu MiB, %llu MiB of them read, in %llu us",
+		(unsigned long long)(*ret_bytes >> 20), (unsigned long long)(moved >> 20),
+		(unsigned long long)us);
+	return 0;
+}
+
+/* Precondition: operation_lock held. */
+static int swap_out_locked(struct ckt_request *request, const ckt_worker_swap_out_args *args,
+	ckt_worker_swap_res *res)
+{
+	struct ckt_worker *worker = request->worker;
+	uint64_t bytes = 0, moved = 0;
+	char message[CKT_MESSAGE_MAX] = "";
+	if (!ckt_worker_control_started() || worker->checkpoint.paused || held) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "%s",
+			held             ? "the session is held: swap it when that is over"
+				: swap.out       ? "the session is already swapped"
+				: worker->checkpoint.paused ? "the session is paused: its memory is not on the GPU"
+					 : "the worker has no session yet");
+		return -EINVAL;
+	}
+	int error = ckt_swap_store_use(request->passed_fd, args->limit_bytes);
+	request->passed_fd = -1;
+	if (error) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "no swap memory came with the call");
+		return error;
+	}
+	ckt_content_threads_prepare();
+	error = freeze(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
+	if (error)
+		return error;
+	int64_t begun = ckt_now_ns();
+	error = ckt_pause_swap(worker, &bytes, &moved, message, sizeof message);
+	if (error) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "%s", message);
+		thaw(worker);
+		return error;
+	}
+	swap.out = true;
+	swap.released = bytes;
+	swap.outs++;
+	swap.out_bytes += moved;
+	swap.out_us += (uint64_t)(ckt_now_ns() - begun) / 1000;
+	set_paused(worker, true);
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->checkpoint.swapped = !args->stay;
+	/* The executor sleeps without a look at its client until now. */
+	pthread_cond_broadcast(&worker->mail_cond);
+	pthread_mutex_unlock(&worker->mail_lock);
+	ckt_info("swapped out: %llu MiB, %llu MiB of them written, in %llu us",
+		(unsigned long long)(bytes >> 20), (unsigned long long)(moved >> 20),
+		(unsigned long long)(ckt_now_ns() - begun) / 1000);
+	res->bytes = bytes;
+	res->moved_bytes = moved;
+	return 0;
+}
+
+static int swap_out(struct ckt_request *request)
+{
+	ckt_worker_swap_out_args args = {0};
+	int result = ckt_net_decode(
+		&request->args, (xdrproc_t)xdr_ckt_worker_swap_out_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_swap_res done = {.message = message};
+	pthread_mutex_lock(&operation_lock);
+	done.status = swap_out_locked(request, &args, &done);
+	ckt_progress_end(&request->worker->checkpoint.progress);
+	ckt_worker_swap_res res = swap_facts(request->worker);
+	res.status = done.status;
+	res.message = message;
+	res.bytes = done.bytes;
+	res.moved_bytes = done.moved_bytes;
+	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+	pthread_mutex_unlock(&operation_lock);
+	return result;
+}
+
+static int swap_in(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t bytes = 0;
+	int status = -EINVAL;
+	pthread_mutex_lock(&operation_lock);
+	if (!swap.out)
+		snprintf(message, sizeof message, "the session is not swapped");
+	else if (!(status = come_in(worker, &bytes, message, sizeof message)))
+		thaw(worker);
+	ckt_worker_swap_res res = swap_facts(worker);
+	res.status = status;
+	res.message = message;
+	res.bytes = bytes;
+	res.moved_bytes = status ? 0 : ckt_pause_moved();
+	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+	pthread_mutex_unlock(&operation_lock);
+	return result;
+}
+
+static int swap_look(struct ckt_request *request)
+{
+	char message[1] = "";
+	pthread_mutex_lock(&operation_lock);
+	ckt_worker_swap_res res = swap_facts(request->worker);
+	pthread_mutex_unlock(&operation_lock);
+	res.message = message;
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+}
+
+bool ckt_operation_come_in(struct ckt_worker *worker)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t bytes;
+	/* Whoever has the lock may wait for the executor, which calls this. */
+	if (pthread_mutex_trylock(&operation_lock))
+		return false;
+	bool wanted = swap.out && !held && worker->checkpoint.swapped;
+	int error = wanted ? come_in(worker, &bytes, message, sizeof message) : 0;
+	if (wanted && !error) {
+		pthread_mutex_lock(&worker->mail_lock);
+		worker->checkpoint.freeze.wanted = false;
+		pthread_mutex_unlock(&worker->mail_lock);
+	} else if (error) {
+		ckt_debug("a command waits for memory: %s", message);
+	}
+	pthread_mutex_unlock(&operation_lock);
+	if (worker->current)
+		ckt_driver.cuCtxSetCurrent(worker->current->real);
+	return wanted && !error;
 }
 
 static int image(struct ckt_request *request)
@@ -425,7 +615,7 @@ static bool asker_gone(const struct ckt_request *request)
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 {
 	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE ||
-		    proc == CKT_WORKER_QUIESCE) &&
+		    proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_QUIESCE) &&
 		asker_gone(request)) {
 		ckt_warning("the caller that asked for a save or a pause is gone: ignoring the "
 			    "request");
@@ -446,6 +636,12 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return pause_session(request);
 	case CKT_WORKER_UNPAUSE:
 		return unpause(request);
+	case CKT_WORKER_SWAP_OUT:
+		return swap_out(request);
+	case CKT_WORKER_SWAP_IN:
+		return swap_in(request);
+	case CKT_WORKER_SWAP_LOOK:
+		return swap_look(request);
 	case CKT_WORKER_MEMORY:
 		return memory(request);
 	case CKT_WORKER_BASE:

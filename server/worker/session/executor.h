@@ -24,3 +24,5 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why);
  * the caller's any more.  False: its arguments are malformed.  The executor's.
  */
 bool ckt_executor_run(struct ckt_worker *worker, struct ckt_wcall *call);
+/* Only on the executor's thread: wait_client of checkpoint/session.h. */
+bool ckt_executor_wait_client(struct ckt_worker *worker, bool listen, int timeout_ms);

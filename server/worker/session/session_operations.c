@@ -13,6 +13,7 @@
 #include "server/worker/objects/context.h"
 #include "server/worker/objects/counted_handles.h"
 #include "server/worker/session/blocking_call.h"
+#include "server/worker/session/control_operations.h"
 #include "server/worker/session/drain.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/host_budget.h"
@@ -182,6 +183,8 @@ const struct ckt_session_operations ckt_session_operations = {
 	.part = ckt_parting_end,
 	.begin_sleep = begin_sleep,
 	.end_sleep = end_sleep,
+	.wait_client = ckt_executor_wait_client,
+	.come_in = ckt_operation_come_in,
 	.job = job,
 	.is_image_of = is_image_of,
 	.charge = ckt_budget_charge,

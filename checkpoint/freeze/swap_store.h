@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The swap memory of one session: a memory file or a file of the server's, which holds what a
+ * swapped session had on the GPU.  It stays when the session comes in, so that only what has changed
+ * since is written the next time.
+ *
+ *	region (an extent, or physical memory of the program) -> a range of the file, in whole chunks
+ *	chunk  UNKNOWN --write--> STORED ; UNKNOWN or STORED --zeros--> ZERO, a hole ; a region that is gone is a hole too
+ *
+ * Threading: one operation at a time with the session frozen; chunks of one region are written and
+ * read by several threads, each chunk by one.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "checkpoint/kernels/hash.h"
+#include "checkpoint/memory_operations.h"
+
+enum ckt_swap_state { CKT_SWAP_UNKNOWN, CKT_SWAP_ZERO, CKT_SWAP_STORED };
+
+struct ckt_swap_region {
+	struct ckt_swap_region *next; /* by offset */
+	struct ckt_region memory;
+	uint64_t offset; /* in the file */
+	size_t chunk_count;
+	uint8_t *states;               /* enum ckt_swap_state */
+	struct ckt_hash_value *hashes; /* of STORED; 0, 0: not known */
+	bool used;                     /* by the swap that runs */
+};
+
+/*
+ * The file becomes the store's, also after an error.  The one that it has already keeps its
+ * contents; in place of another it starts empty.  0 or -errno: it is no file of memory or disk.
+ */
+int ckt_swap_store_use(int fd, uint64_t limit_bytes);
+/* Begins a swap: no region is used. */
+void ckt_swap_store_begin(void);
+/* That of the memory, which is used from here on; NULL: no memory. */
+struct ckt_swap_region *ckt_swap_store_region(const struct ckt_region *memory);
+/* Gives up the regions that are not used. */
+void ckt_swap_store_sweep(void);
+/* 0 or -errno; -ENOSPC: the limit, or the file system, is full: then the chunk is UNKNOWN. */
+int ckt_swap_store_write(struct ckt_swap_region *region, size_t chunk, const void *data,
+	size_t size, const struct ckt_hash_value *hash);
+/* The chunk holds zeros: nothing of it is kept. */
+void ckt_swap_store_zero(struct ckt_swap_region *region, size_t chunk);
+/* Of a STORED chunk; 0 or -errno. */
+int ckt_swap_store_read(const struct ckt_swap_region *region, size_t chunk, void *ret_data, size_t size);
+/* The region's contents, to be read only; NULL with errno set.  The caller unmaps memory.size bytes. */
+uint8_t *ckt_swap_store_map(const struct ckt_swap_region *region);
+/* What the file holds. */
+uint64_t ckt_swap_store_bytes(void);
+/* The key of its hashes; 32 bytes, the store's. */
+const uint64_t *ckt_swap_store_key(void);
