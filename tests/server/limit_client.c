@@ -4,6 +4,8 @@
  * test_waiting.py read one line of numbers for each.
  *
  *	alloc MIB, async MIB, vmm MIB, array MIB	the CUresult
+ *	fill WORD					each block with WORD plus its number: the CUresult
+ *	check WORD					how many blocks hold something else
  *	free						of the latest alloc: the CUresult
  *	begin MIB					0: another thread does alloc
  *	done, join					whether it has; its CUresult, awaited
@@ -39,14 +41,40 @@
 enum { BLOCKS = 4096 };
 
 static CUdeviceptr blocks[BLOCKS];
+static size_t sizes[BLOCKS];
 static unsigned count;
 static CUdevice device;
 
 static int take(size_t mib)
 {
 	int result = (int)CALL(cuMemAlloc, &blocks[count], mib * MIB);
+	sizes[count] = mib * MIB;
 	count += !result;
 	return result;
+}
+
+static int fill(size_t word)
+{
+	int result = 0;
+	for (unsigned i = 0; i < count && !result; i++)
+		result = (int)CALL(
+			cuMemsetD32, blocks[i], (unsigned)word + i, sizes[i] / sizeof(unsigned));
+	return result ? result : (int)CALL(cuCtxSynchronize);
+}
+
+static int check(size_t word)
+{
+	int bad = 0;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned *copy = malloc(sizes[i]);
+		if (!copy)
+			exit(2);
+		MUST(CALL(cuMemcpyDtoH, copy, blocks[i], sizes[i]));
+		bad += copy[0] != (unsigned)word + i ||
+			memcmp(copy, copy + 1, sizes[i] - sizeof *copy) != 0;
+		free(copy);
+	}
+	return bad;
 }
 
 static int take_async(size_t mib)
@@ -140,7 +168,7 @@ static void obey(const char *command, size_t mib)
 		const char *name;
 		int (*take)(size_t mib);
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
-		{"array", take_array}, {"begin", begin}};
+		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)

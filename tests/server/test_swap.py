@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions whose memory leaves the soft GPU for the host's memory, or for a file, and comes back."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from test_limits import MIB, Taker  # noqa: E402
+from whole import Whole, runner  # noqa: E402
+
+
+class Swap(Whole):
+    def setUp(self):
+        super().setUp()
+        self.takers = []
+
+    def tearDown(self):
+        for taker in self.takers:
+            if not taker.process.stdout.closed:
+                taker.end()
+        super().tearDown()
+
+    def swapping(self, *options):
+        server = self.server("server", *options, env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+        server.tcp, server.address = server.address, "unix:" + server.socket
+        return server
+
+    def taker(self, server, mib, **env):
+        taker = Taker(self, server, **env)
+        self.takers.append(taker)
+        self.assertEqual(taker.ask("alloc", mib), 0)
+        self.assertEqual(taker.ask("fill", 7), 0)
+        return taker
+
+    def session(self, server):
+        return runner.sessions_of(self.tree, server)[0]["session"]
+
+    def swap(self, server, way, session):
+        return json.loads(self.ctl(server, "--json", "swap", way, session))
+
+    def refused(self, server, *words):
+        done = subprocess.run([self.tree.tool("cricketctl"), "--server", server.address, *words], capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
+    def test_cycles(self):
+        """What comes back is what left; only what changed is written; the next command brings all back."""
+        server = self.swapping("--swap-memory", "1G")
+        taker = self.taker(server, 64)
+        session = self.session(server)
+        out = self.swap(server, "out", session)
+        self.assertTrue(out["swapped"])
+        self.assertGreaterEqual(out["bytes"], 64 * MIB)
+        self.assertGreaterEqual(out["moved_bytes"], 64 * MIB)
+        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "swapped")
+        self.assertIn("already swapped", self.refused(server, "swap", "out", session))
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "running")
+        # Nothing has changed: nothing is written.
+        self.assertEqual(self.swap(server, "out", session)["moved_bytes"], 0)
+        back = self.swap(server, "in", session)
+        self.assertFalse(back["swapped"])
+        self.assertIn("not swapped", self.refused(server, "swap", "in", session))
+        self.assertEqual(taker.ask("fill", 0), 0)
+        self.assertEqual(self.swap(server, "out", session)["swapped_bytes"], 0)
+        self.assertEqual(taker.ask("check", 0), 0)
+        shown = self.swap(server, "show", session)
+        self.assertEqual((shown["outs"], shown["ins"]), (3, 3))
+
+    def test_refused(self):
+        """Without swap memory the remedy is named; a full one leaves the session as it is."""
+        server = self.swapping()
+        taker = self.taker(server, 8)
+        self.assertIn("--swap-memory", self.refused(server, "swap", "out", self.session(server)))
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_full(self):
+        server = self.swapping("--swap-memory", "16M")
+        taker = self.taker(server, 64)
+        session = self.session(server)
+        self.assertIn("the swap memory is full", self.refused(server, "swap", "out", session))
+        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "running")
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_file(self):
+        """What does not fit into the memory goes to a file that has no name."""
+        directory = os.path.join(self.dir, "swap")
+        os.mkdir(directory)
+        server = self.swapping("--swap-memory", "16M", "--swap", directory)
+        taker = self.taker(server, 64)
+        self.assertTrue(self.swap(server, "out", self.session(server))["swapped"])
+        self.assertEqual(os.listdir(directory), [])
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_lease(self):
+        """Two programs that do not fit together: the memory of the swapped one is the other's."""
+        server = self.swapping("--swap-memory", "1G", "--gpu-memory", "2G")
+        one = self.taker(server, 600)
+        session = self.session(server)
+        self.swap(server, "out", session)
+        two = Taker(self, server)
+        self.takers.append(two)
+        self.assertEqual(two.ask("alloc", 600), 0)
+        self.assertIn("does not grant", self.refused(server, "swap", "in", session))
+        # The command waits until there is room.
+        one.process.stdin.write("check 7\n")
+        one.process.stdin.flush()
+        two.end()
+        self.assertEqual(one.process.stdout.readline(), "0\n")
+
+    def test_checkpoint(self):
+        """A swapped session is saved where it is, and stays there."""
+        server = self.swapping("--swap-memory", "1G")
+        taker = self.taker(server, 16)
+        session = self.session(server)
+        self.swap(server, "out", session)
+        image = os.path.join(self.dir, "image")
+        self.ctl(server, "checkpoint", session, image)
+        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "swapped")
+        self.ctl(server, "image", "verify", image)
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_killed(self):
+        """A worker that dies takes its swap memory along: the next session has all of it."""
+        server = self.swapping("--swap-memory", "80M")
+        self.taker(server, 64)
+        session = runner.sessions_of(self.tree, server)[0]
+        self.swap(server, "out", session["session"])
+        self.takers.pop().process.kill()
+        os.kill(session["worker_pid"], signal.SIGKILL)
+        self.wait(lambda: not runner.sessions_of(self.tree, server))
+        taker = self.taker(server, 64)
+        self.assertTrue(self.swap(server, "out", self.session(server))["swapped"])
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_faults(self):
+        """A step that fails leaves the session as it was."""
+        for point in (20, 21, 24):
+            with self.subTest(point=point):
+                server = self.server("fault%d" % point, "--swap-memory", "1G", env={"CRICKET_FAULT": "fail:%d" % point})
+                server.tcp, server.address = server.address, "unix:" + server.socket
+                taker = self.taker(server, 16)
+                self.refused(server, "swap", "out", self.session(server))
+                self.assertEqual(taker.ask("check", 7), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
