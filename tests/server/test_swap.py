@@ -98,7 +98,7 @@ class Swap(Whole):
 
     def test_lease(self):
         """Two programs that do not fit together: the memory of the swapped one is the other's."""
-        server = self.swapping("--swap-memory", "1G", "--gpu-memory", "2G")
+        server = self.swapping("--swap-memory", "1G", "--gpu-memory", "1G")
         one = self.taker(server, 600)
         session = self.session(server)
         self.swap(server, "out", session)
@@ -130,8 +130,10 @@ class Swap(Whole):
         self.taker(server, 64)
         session = runner.sessions_of(self.tree, server)[0]
         self.swap(server, "out", session["session"])
-        self.takers.pop().process.kill()
-        os.kill(session["worker_pid"], signal.SIGKILL)
+        gone = self.takers.pop()
+        gone.process.kill()
+        os.kill(server.workers()[0], signal.SIGKILL)
+        gone.end()
         self.wait(lambda: not runner.sessions_of(self.tree, server))
         taker = self.taker(server, 64)
         self.assertTrue(self.swap(server, "out", self.session(server))["swapped"])

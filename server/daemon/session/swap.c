@@ -17,6 +17,9 @@
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/worker_request.h"
 
+/* Pages that a reader of the sparse file has made. */
+#define SLACK_BYTES ((uint64_t)64 << 20)
+
 enum { LOOK_TIMEOUT_MS = 2000, SWAP_IN_MS = 4000 };
 
 struct swap {
@@ -109,8 +112,15 @@ static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk
 static void finish(struct ckt_session *session, struct swap *swap, int error,
 	const ckt_worker_swap_res *res, const char *message)
 {
+	uint64_t granted = session->swap.counted;
 	session->swap.busy = false;
 	settle(session);
+	if (swap->out && !session->swap.on_disk && session->swap.counted > granted + SLACK_BYTES) {
+		ckt_warning("session %s: its worker wrote %llu bytes to the swap memory, and was granted %llu",
+			session->id, (unsigned long long)session->swap.counted,
+			(unsigned long long)granted);
+		ckt_session_kill(session, "its worker wrote more to the swap memory than granted");
+	}
 	if (!error)
 		ckt_info("session %s: swapped %s: %llu bytes, %llu of them %s", session->id,
 			swap->out ? "out" : "in", (unsigned long long)res->bytes,

@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "checkpoint/format/store.h"
 #include "checkpoint/freeze/pause.h"
+#include "checkpoint/freeze/swap_store.h"
 #include "server/worker/memory/window.h"
 #include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
@@ -88,6 +91,52 @@ static void test_pause(void)
 	}
 }
 
+static int swap_file;
+
+static int use_store(uint64_t limit)
+{
+	return ckt_swap_store_use(dup(swap_file), limit);
+}
+
+static void test_swap(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t given = 0, taken = 0, moved = 0, before = free_bytes();
+	swap_file = memfd_create("swap", MFD_CLOEXEC);
+	YES(swap_file >= 0);
+	IS(use_store(CKT_IMAGE_CHUNK), 0);
+	/* A full store: all is as it was. */
+	IS(ckt_pause_swap(&ckt_worker, &given, &moved, message, sizeof message), -ENOSPC);
+	HAS(message, "the swap memory is full");
+	IS(free_bytes(), before);
+	check();
+	IS(use_store(UINT64_MAX / 2), 0);
+	for (int round = 0; round < 3; round++) {
+		IS(ckt_pause_swap(&ckt_worker, &given, &moved, message, sizeof message), 0);
+		YES(given >= SIZE + PHYSICAL);
+		/* The piece of zeros is nowhere, and what the store has is not written again. */
+		YES(round ? moved == (round == 1 ? 0 : CKT_IMAGE_CHUNK) : moved <= given - CKT_IMAGE_CHUNK);
+		IS(free_bytes(), before + given);
+		const uint8_t *copy = ckt_pause_copy(memory, 0);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+		IS(copy[0], 7);
+		IS(copy[CKT_IMAGE_CHUNK], 0);
+		IS(copy[SIZE - 4], 8);
+		IS(ckt_resume(&ckt_worker, &taken, message, sizeof message), 0);
+		IS(taken, given);
+		check();
+		if (round == 1)
+			inside_fill(mapped + 4096, 10, 4);
+	}
+	inside_fill(mapped + 4096, 9, 4);
+	/* What is no file is refused; another file starts empty. */
+	IS(ckt_swap_store_use(-1, 1), -EINVAL);
+	YES(ckt_swap_store_bytes() > 0);
+	close(swap_file);
+	IS(ckt_swap_store_use(memfd_create("other", MFD_CLOEXEC), UINT64_MAX / 2), 0);
+	IS(ckt_swap_store_bytes(), 0);
+}
+
 static void test_faults(void)
 {
 	static const struct {
@@ -146,4 +195,4 @@ static void test_short(void)
 	inside_free(memory);
 }
 
-UNIT_SUITE(pause, {"pause", test_pause}, {"faults", test_faults}, {"short of memory", test_short})
+UNIT_SUITE(pause, {"pause", test_pause}, {"swap", test_swap}, {"faults", test_faults}, {"short of memory", test_short})
