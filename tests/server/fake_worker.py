@@ -235,6 +235,29 @@ def unpause(r, fds):
     return u32(0) + text("") + u64(4096)
 
 
+def swap_facts(status, message="", moved=0):
+    return u32(status) + text(message) + u32(state.get("swapped", 0)) + u64(4096) + u64(moved) + 8 * u64(0)
+
+
+def swap_out(r, fds):
+    """Writes more than it says where it is told to lie."""
+    fd = fds.pop()
+    os.pwrite(fd, bytes(4096), (96 << 20) if "swap-lie" in MODE else 0)
+    if "swap-lie" in MODE:
+        for offset in range(0, 96 << 20, 1 << 20):
+            os.pwrite(fd, bytes(1 << 20), offset)
+    os.close(fd)
+    state["swapped"] = 1
+    return swap_facts(0, moved=4096)
+
+
+def swap_in(r, fds):
+    if not state.get("swapped"):
+        return swap_facts(-22, "the session is not swapped")
+    state["swapped"] = 0
+    return swap_facts(0)
+
+
 def image(r, fds):
     state.setdefault("images", []).append((r.u32(), socket.socket(fileno=fds.pop())))
     return u32(0) + text("") + u64(0)
@@ -285,6 +308,7 @@ def serve(sock):
     answers = {0: lambda r, f: b"", 1: start, 2: client, 3: lambda r, f: status(), 4: stats, 5: save, 6: lambda r, f: b"", 7: image, 8: save2,
                9: release, 10: pause, 11: unpause, 12: lambda r, f: text("save") + u64(1) + u64(2), 13: memory, 14: preload, 19: owner, 20: origin, 21: lambda r, f: text(""),
                25: lambda r, f: b"", 26: lambda r, f: b"", 27: trace, 29: lambda r, f: b"",
+               35: swap_out, 36: swap_in, 37: lambda r, f: swap_facts(0),
                30: lambda r, f: u32(1) + u32(0), 31: lambda r, f: u32(0) + u32(0)}
     wire.write_record(sock, wire.reply_header(xid) + answers[proc](r, fds))
     if proc == 6 or state.get("stop"):

@@ -364,6 +364,32 @@ class Images(ServerTest):
         self.ok("pause", session, "--until", "00:00")
         self.assertEqual(self.state_of(session), "paused")
 
+    # ---- swaps
+
+    def test_swap(self):
+        """One call, one swap; who may not pause a session may not swap it."""
+        server = self.start("--swap-memory", "32M")
+        _peer, session = self.client()
+        self.assertEqual(self.ctl("swap", "away", session).returncode, 2)
+        self.assertEqual(self.ctl("swap", "in", session).returncode, 1)
+        done = json.loads(self.ok("swap", "out", session, "--json").stdout)
+        self.assertEqual((done["session"], done["swapped"], done["bytes"], done["moved_bytes"]), (session, True, 4096, 4096))
+        self.assertTrue(json.loads(self.ok("swap", "show", session, "--json").stdout)["swapped"])
+        # A server without swap memory brings it in, and takes none out.
+        server.kill()
+        server.wait()
+        self.start()
+        refused = self.ctl("swap", "out", session)
+        self.assertIn("start it with --swap-memory or --swap", refused.stderr)
+        self.assertFalse(json.loads(self.ok("swap", "in", session, "--json").stdout)["swapped"])
+
+    def test_swap_lie(self):
+        """A worker that writes more than it was granted loses its session."""
+        self.start("--swap-memory", "16M", env={"CRICKET_SOFT_FAKE": "swap-lie"})
+        _peer, session = self.client()
+        self.ctl("swap", "out", session)
+        wait_until(lambda: not self.ps())
+
     def test_resume_without_memory(self):
         memory = os.path.join(self.dir, "memory")
         # The file lies below /tmp, which a caged worker has for itself.

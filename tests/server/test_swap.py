@@ -132,7 +132,8 @@ class Swap(Whole):
         self.swap(server, "out", session["session"])
         gone = self.takers.pop()
         gone.process.kill()
-        os.kill(server.workers()[0], signal.SIGKILL)
+        for worker in server.workers():
+            os.kill(worker, signal.SIGKILL)
         gone.end()
         self.wait(lambda: not runner.sessions_of(self.tree, server))
         taker = self.taker(server, 64)
