@@ -112,8 +112,9 @@ static struct sight look(struct ckt_worker *worker, int64_t now)
 	 * What is being saved, or held, is for whoever does that; a paused session waits for its
 	 * end.
 	 */
-	bool idle = worker->new_client.fd < 0 && !worker->checkpoint.freeze.wanted &&
-		!worker->checkpoint.freeze.frozen;
+	bool frozen = worker->checkpoint.freeze.wanted || worker->checkpoint.freeze.frozen;
+	/* A swapped one must not keep the host's memory for a client that is gone. */
+	bool idle = worker->new_client.fd < 0 && (!frozen || worker->checkpoint.swapped);
 	bool alone = idle && worker->detached_ms &&
 		(state == CKT_STATE_STARTING || state == CKT_STATE_RESTORED ||
 			state == CKT_STATE_DETACHED);
