@@ -50,7 +50,8 @@ int ckt_ctl_swap(const struct ckt_ctl_args *args)
 	struct ckt_ctl_server server;
 	ckt_control_swap_res res = {0};
 	if (!show && call.way == CKT_CONTROL_SWAP_OUT && strcmp(way, "out") != 0) {
-		fprintf(stderr, "cricketctl: swap: '%s' is not valid: write out, in or show\n", way);
+		fprintf(stderr, "cricketctl: swap: '%s' is not valid: write out, in or show\n",
+			way);
 		return CKT_EXIT_USAGE;
 	}
 	int status = ckt_ctl_parse_deadline(args->deadline, &call.deadline_ms);
@@ -60,12 +61,12 @@ int ckt_ctl_swap(const struct ckt_ctl_args *args)
 		return status;
 	struct ckt_ctl_progress *progress =
 		show ? NULL : ckt_ctl_progress_begin(args, &server, call.session);
-	status = show ? ckt_ctl_call(&server, CKT_CONTROL_SWAP_LOOK,
-				(xdrproc_t)xdr_ckt_control_session_args, &look,
-				(xdrproc_t)xdr_ckt_control_swap_res, &res, -1, -1)
-		      : ckt_ctl_call(&server, CKT_CONTROL_SWAP,
-				(xdrproc_t)xdr_ckt_control_swap_args, &call,
-				(xdrproc_t)xdr_ckt_control_swap_res, &res, -1, -1);
+	status = show
+		? ckt_ctl_call(&server, CKT_CONTROL_SWAP_LOOK,
+			  (xdrproc_t)xdr_ckt_control_session_args, &look,
+			  (xdrproc_t)xdr_ckt_control_swap_res, &res, -1, -1)
+		: ckt_ctl_call(&server, CKT_CONTROL_SWAP, (xdrproc_t)xdr_ckt_control_swap_args,
+			  &call, (xdrproc_t)xdr_ckt_control_swap_res, &res, -1, -1);
 	if (!show)
 		ckt_ctl_progress_end(progress);
 	ckt_ctl_disconnect(&server);

@@ -126,7 +126,8 @@ static CUresult show(struct ckt_worker *worker)
 
 /* ---- Copies */
 
-static CUresult stored_in(struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
+static CUresult stored_in(
+	struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
 {
 	size_t chunk = at / CKT_IMAGE_CHUNK;
 	if (r->stored->states[chunk] != CKT_SWAP_STORED)
@@ -148,7 +149,8 @@ static bool is_stored(const struct region *r, size_t chunk, const struct ckt_has
 }
 
 /* What the store has already of the same contents is not even read. */
-static CUresult stored_out(struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
+static CUresult stored_out(
+	struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
 {
 	size_t chunk = at / CKT_IMAGE_CHUNK;
 	const struct ckt_hash_value *hash = r->hashes ? &r->hashes[chunk] : NULL;
@@ -418,8 +420,8 @@ static int pause_to(
 		give_leases(worker, ckt_device_count(worker));
 		paused.lease_given = true;
 	}
-	ckt_info("%s: released %llu MiB of the GPU's memory",
-		paused.swapped ? "swapped" : "paused", (unsigned long long)(paused.bytes >> 20));
+	ckt_info("%s: released %llu MiB of the GPU's memory", paused.swapped ? "swapped" : "paused",
+		(unsigned long long)(paused.bytes >> 20));
 	return 0;
 }
 

@@ -198,8 +198,8 @@ uint8_t *ckt_swap_store_map(const struct ckt_swap_region *region)
 	uint64_t end = region->offset + region->memory.size;
 	if (fstat(store.fd, &st) || ((uint64_t)st.st_size < end && ftruncate(store.fd, (off_t)end)))
 		return NULL;
-	void *at = mmap(NULL, region->memory.size, PROT_READ, MAP_SHARED, store.fd,
-		(off_t)region->offset);
+	void *at = mmap(
+		NULL, region->memory.size, PROT_READ, MAP_SHARED, store.fd, (off_t)region->offset);
 	return at == MAP_FAILED ? NULL : at;
 }
 

@@ -48,7 +48,8 @@ int ckt_swap_store_write(struct ckt_swap_region *region, size_t chunk, const voi
 /* The chunk holds zeros: nothing of it is kept. */
 void ckt_swap_store_zero(struct ckt_swap_region *region, size_t chunk);
 /* Of a STORED chunk; 0 or -errno. */
-int ckt_swap_store_read(const struct ckt_swap_region *region, size_t chunk, void *ret_data, size_t size);
+int ckt_swap_store_read(
+	const struct ckt_swap_region *region, size_t chunk, void *ret_data, size_t size);
 /* The region's contents, to be read only; NULL with errno set.  The caller unmaps memory.size bytes. */
 uint8_t *ckt_swap_store_map(const struct ckt_swap_region *region);
 /* What the file holds. */

@@ -78,9 +78,8 @@ static uint64_t room(const struct ckt_session *session, bool on_disk)
 	struct statvfs fs;
 	if (!on_disk) {
 		uint64_t others = ckt_swap_used(server) - session->swap.counted;
-		return server->options.swap_memory > others
-			? server->options.swap_memory - others
-			: 0;
+		return server->options.swap_memory > others ? server->options.swap_memory - others
+							    : 0;
 	}
 	struct stat st = {0};
 	if (!server->options.swap || statvfs(server->options.swap, &fs))
@@ -94,8 +93,8 @@ static uint64_t room(const struct ckt_session *session, bool on_disk)
 static void settle(struct ckt_session *session)
 {
 	struct stat st;
-	session->swap.counted = !session->swap.open || session->swap.on_disk ||
-			fstat(session->swap.fd, &st)
+	session->swap.counted =
+		!session->swap.open || session->swap.on_disk || fstat(session->swap.fd, &st)
 		? 0
 		: (uint64_t)st.st_blocks * 512;
 }
@@ -116,7 +115,8 @@ static void finish(struct ckt_session *session, struct swap *swap, int error,
 	session->swap.busy = false;
 	settle(session);
 	if (swap->out && !session->swap.on_disk && session->swap.counted > granted + SLACK_BYTES) {
-		ckt_warning("session %s: its worker wrote %llu bytes to the swap memory, and was granted %llu",
+		ckt_warning(
+			"session %s: its worker wrote %llu bytes to the swap memory, and was granted %llu",
 			session->id, (unsigned long long)session->swap.counted,
 			(unsigned long long)granted);
 		ckt_session_kill(session, "its worker wrote more to the swap memory than granted");
@@ -191,8 +191,7 @@ int ckt_session_swap_out(struct ckt_session *session, bool stay, unsigned deadli
 	swap->out = true;
 	swap->stay = stay;
 	swap->deadline_ms = deadline_ms;
-	bool on_disk = options->swap &&
-		(session->swap.on_disk || room(session, false) == 0);
+	bool on_disk = options->swap && (session->swap.on_disk || room(session, false) == 0);
 	return begun(session, swap, send_out(session, swap, on_disk));
 }
 
@@ -238,8 +237,9 @@ static void refuse(struct ckt_peer *peer, const struct ckt_session *session, int
 	ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %s", session->id,
 		error == -ENOTSUP
 			? "this server has no swap memory: start it with --swap-memory or --swap"
-			: error == -EBUSY ? "it is swapped, held or ended by another call: try again when that is over"
-					  : strerror(-error));
+			: error == -EBUSY
+			? "it is swapped, held or ended by another call: try again when that is over"
+			: strerror(-error));
 	reply(peer, session->id, &result, NULL);
 }
 

@@ -409,18 +409,19 @@ static int come_in(
 }
 
 /* Precondition: operation_lock held. */
-static int swap_out_locked(struct ckt_request *request, const ckt_worker_swap_out_args *args,
-	ckt_worker_swap_res *res)
+static int swap_out_locked(
+	struct ckt_request *request, const ckt_worker_swap_out_args *args, ckt_worker_swap_res *res)
 {
 	struct ckt_worker *worker = request->worker;
 	uint64_t bytes = 0, moved = 0;
 	char message[CKT_MESSAGE_MAX] = "";
 	if (!ckt_worker_control_started() || worker->checkpoint.paused || held) {
 		snprintf(res->message, CKT_MESSAGE_MAX, "%s",
-			held             ? "the session is held: swap it when that is over"
-				: swap.out       ? "the session is already swapped"
-				: worker->checkpoint.paused ? "the session is paused: its memory is not on the GPU"
-					 : "the worker has no session yet");
+			held               ? "the session is held: swap it when that is over"
+				: swap.out ? "the session is already swapped"
+				: worker->checkpoint.paused
+				? "the session is paused: its memory is not on the GPU"
+				: "the worker has no session yet");
 		return -EINVAL;
 	}
 	int error = ckt_swap_store_use(request->passed_fd, args->limit_bytes);
@@ -462,8 +463,7 @@ static int swap_out_locked(struct ckt_request *request, const ckt_worker_swap_ou
 static int swap_out(struct ckt_request *request)
 {
 	ckt_worker_swap_out_args args = {0};
-	int result = ckt_net_decode(
-		&request->args, (xdrproc_t)xdr_ckt_worker_swap_out_args, &args);
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_swap_out_args, &args);
 	if (result)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";

@@ -526,8 +526,9 @@ bool ckt_executor_wait_client(struct ckt_worker *worker, bool listen, int timeou
 	pthread_mutex_lock(&input->lock);
 	bool has = input->tail > input->head || input->ahead_tail > input->ahead_head;
 	pthread_mutex_unlock(&input->lock);
-	if (listen && (another || (open && has) ||
-			      (open && ckt_transport_ready(client, CKT_TRANSPORT_READ))))
+	if (listen &&
+		(another || (open && has) ||
+			(open && ckt_transport_ready(client, CKT_TRANSPORT_READ))))
 		return true;
 	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}};
 	if (open)

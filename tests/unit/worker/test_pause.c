@@ -115,7 +115,8 @@ static void test_swap(void)
 		IS(ckt_pause_swap(&ckt_worker, &given, &moved, message, sizeof message), 0);
 		YES(given >= SIZE + PHYSICAL);
 		/* The piece of zeros is nowhere, and what the store has is not written again. */
-		YES(round ? moved == (round == 1 ? 0 : CKT_IMAGE_CHUNK) : moved <= given - CKT_IMAGE_CHUNK);
+		YES(round ? moved == (round == 1 ? 0 : CKT_IMAGE_CHUNK)
+			  : moved <= given - CKT_IMAGE_CHUNK);
 		IS(free_bytes(), before + given);
 		const uint8_t *copy = ckt_pause_copy(memory, 0);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
@@ -195,4 +196,5 @@ static void test_short(void)
 	inside_free(memory);
 }
 
-UNIT_SUITE(pause, {"pause", test_pause}, {"swap", test_swap}, {"faults", test_faults}, {"short of memory", test_short})
+UNIT_SUITE(pause, {"pause", test_pause}, {"swap", test_swap}, {"faults", test_faults},
+	{"short of memory", test_short})
