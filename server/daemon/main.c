@@ -283,6 +283,22 @@ static int init_users(struct ckt_server *server, char *message)
 	return result;
 }
 
+/* What the workers need.  0, or the exit status. */
+static int init_workers(struct ckt_server *server, char *message)
+{
+	ckt_spawn_mounts_probe(server);
+	if (ckt_group_domain_probe(server, message, MESSAGE_SIZE))
+		return CKT_EXIT_USAGE;
+	int result = ckt_daemon_libraries_init(server, message, MESSAGE_SIZE);
+	if (result)
+		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
+	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
+		return EXIT_FAILURE;
+	ckt_worker_cgroups_init(
+		server, NULL, NULL, server->cgroup_text, sizeof server->cgroup_text);
+	return 0;
+}
+
 /* 0, or the exit status. */
 static int listen_or_fail(struct ckt_server *server, char *message)
 {
@@ -349,16 +365,9 @@ static int init(struct ckt_server *server, char *message)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
 	if (ckt_limits_open(server, message, MESSAGE_SIZE))
 		return CKT_EXIT_USAGE;
-	ckt_spawn_mounts_probe(server);
-	if (ckt_group_domain_probe(server, message, MESSAGE_SIZE))
-		return CKT_EXIT_USAGE;
-	result = ckt_daemon_libraries_init(server, message, MESSAGE_SIZE);
+	result = init_workers(server, message);
 	if (result)
-		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
-	if (ckt_spawn_check(server, message, MESSAGE_SIZE))
-		return EXIT_FAILURE;
-	ckt_worker_cgroups_init(
-		server, NULL, NULL, server->cgroup_text, sizeof server->cgroup_text);
+		return result;
 	/* What could fail has not, so that no server is lost. */
 	result = options->replace ? replace(server, message) : 0;
 	if (!result)

@@ -62,6 +62,9 @@ CALLS = {
     "nccl_make": (text("0123456789ab") + u32(1), "0123456789ab", None, "refused"),
     "nccl_ids": (text("0123456789ab") + u32(0), "0123456789ab", None, "refused"),
     "trace": (("SESSION", u32(0) + u32(0) + u64(0)), "SESSION", None, "ok"),
+    "turns": (text(""), None, None, "ok"),
+    "waits": (u32(0), None, None, "ok"),
+    "replace": (b"", None, None, "refused"),
     "watch": None,  # it has no line: see test_watch
     # Reading a trace has a line only where it is refused.
     "trace_read": (text("0123456789ab") + u32(1) + u32(0) + u64(0), "0123456789ab", None, "refused"),

@@ -666,7 +666,7 @@ class Ctl(ServerTest):
             self.assertEqual(list(listing), ["sessions", "warm"])
             (entry,) = listing["sessions"]
             self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job", "owner", "project",
-                                           "transport", "lanes"])
+                                           "transport", "lanes", "turns", "waits"])
             self.assertEqual((entry["session"], entry["client"], entry["pid"], entry["gpu"], entry["memory_bytes"], entry["state"]),
                              (session, "a-host", 99, 0, 4096, "running"))
             self.assertNotIn("\x1b", self.ctl("ps").stdout, "a program's name must not reach the terminal raw")

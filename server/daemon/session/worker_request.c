@@ -130,14 +130,11 @@ int ckt_daemon_request_connect(struct ckt_session *session, enum ckt_link_kind k
 	return result;
 }
 
-int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args,
-	int pass_fd, xdrproc_t xdr_result, size_t result_size, int timeout_ms,
-	ckt_request_done done, void *context)
+/* Calls that take long, and those of leases, wait for no others. */
+static enum ckt_link_kind link_of(const struct ckt_session *session, uint32_t proc)
 {
-	uint8_t *data = NULL;
-	size_t size = 0;
-	enum ckt_link_kind kind = proc == CKT_WORKER_LEASE_RECALL ||
-			proc == CKT_WORKER_LEASE_WAITED || proc == CKT_WORKER_LEASE_PRESS
+	return proc == CKT_WORKER_LEASE_RECALL || proc == CKT_WORKER_LEASE_WAITED ||
+			proc == CKT_WORKER_LEASE_PRESS
 		? CKT_LINK_LEASE
 		: proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 ||
 			proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
@@ -148,6 +145,15 @@ int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_a
 			(proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE)
 		? CKT_LINK_LONG
 		: CKT_LINK_SHORT;
+}
+
+int ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args, void *args,
+	int pass_fd, xdrproc_t xdr_result, size_t result_size, int timeout_ms,
+	ckt_request_done done, void *context)
+{
+	uint8_t *data = NULL;
+	size_t size = 0;
+	enum ckt_link_kind kind = link_of(session, proc);
 	struct ckt_link *link = &session->links[kind];
 	struct ckt_daemon_request *request = calloc(1, sizeof *request + result_size);
 	int result = request ? ckt_daemon_request_connect(session, kind) : -ENOMEM;
