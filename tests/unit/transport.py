@@ -33,6 +33,10 @@ server/daemon/session/compiler_process.c sendmsg one descriptor for that process
 server/worker/compiler/compile_server.c poll,recvmsg,sendmsg,shutdown the other ends of them
 server/worker/cage/cage.c getsockopt,read,sendmsg one descriptor for the server, over a socketpair, and /proc
 server/daemon/peer/client_container.c getsockopt whose pidfd the accepted peer is
+base/refusal_log.c write the file of refusals that CRICKET_REFUSALS names
+ctl/cdi.c write the specification
+server/daemon/log_journal.c connect,sendto the journal's socket: datagrams of its own protocol
+server/daemon/metrics/metrics.c shutdown connections of HTTP, which libmicrohttpd reads and writes
 client/conn/connect.c read the token file
 client/conn/quiesce.c read the file of a hold
 client/conn/reply.c write the program's standard output
