@@ -7,6 +7,7 @@
 #include "ctl/subcommands.h"
 #include "inside.h"
 #include "rpc/control.h"
+#include "rpc/net.h"
 
 #define GIB ((uint64_t)1 << 30)
 
