@@ -11,6 +11,7 @@
 
 #include "client/conn/conn.h"
 #include "client/trace/recorder.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/refusal_log.h"
 #include "rpc/record.h"
@@ -204,7 +205,7 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 /* Adds refusals of the worker's soft GPU to the file of refusals. */
 static void note_refusals(const struct ckt_conn *conn, const char *text, size_t size)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static CKT_LOCK(lock);
 	static struct ckt_refusal_scan scan;
 	static const struct ckt_conn *last;
 
