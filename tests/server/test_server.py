@@ -613,7 +613,7 @@ class Configuration(ServerTest):
         # Every long option but those about the configuration itself is a key.
         options = set(re.findall(r"^  --([a-z-]+)", subprocess.run([SERVER, "--help"], capture_output=True, text=True).stdout, re.M))
         keys = set(re.findall(r"^(?:# )?([a-z-]+) =", first.stdout, re.M))
-        self.assertEqual(options - keys, {"config", "print-config", "version", "help"})
+        self.assertEqual(options - keys, {"config", "print-config", "replace", "version", "help"})
 
     def test_bad_values(self):
         for option, value in (("--max-sessions", "many"), ("--session-memory", "1Q"), ("--staging", "7M"), ("--staging", "5G"),
