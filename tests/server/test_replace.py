@@ -3,6 +3,7 @@
 """cricket-server --replace: another server takes the place of one that runs, under programs and while others come, on the soft GPU."""
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -128,7 +129,10 @@ class Replace(Whole):
             state = os.path.join(self.dir, "nobody")
             os.mkdir(state)
             os.chown(state, 65534, 65534)
-            command = [self.tree.tool("cricket-server"), "--replace", "--driver", "soft", "--listen", "none", "--socket", server.socket, "--warm", "0"]
+            # The build tree may be closed to others.
+            for part in ("bin", "libexec"):
+                shutil.copytree(os.path.join(runner.stage(os.environ["CKT_TEST_BUILD"]), part), os.path.join(self.dir, "copy", part))
+            command = [os.path.join(self.dir, "copy", "bin", "cricket-server"), "--replace", "--driver", "soft", "--listen", "none", "--socket", server.socket, "--warm", "0"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, user=65534, group=65534, extra_groups=[],
                                   env={"PATH": os.environ["PATH"], "HOME": state, "STATE_DIRECTORY": state, "CACHE_DIRECTORY": state})
             self.assertNotEqual(done.returncode, 0)

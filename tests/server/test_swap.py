@@ -9,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from test_limits import MIB, Taker  # noqa: E402
+from takers import MIB, Taker  # noqa: E402
 from whole import Whole, runner  # noqa: E402
 
 
