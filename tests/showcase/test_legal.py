@@ -16,6 +16,7 @@ PROJECTS = {"tirpc": ("libtirpc", "BSD-3-Clause", "libtirpc"), "nettle": ("nettl
             "crypto": ("OpenSSL's libcrypto", "Apache-2.0", "OpenSSL"), "zstd": ("zstd", "BSD-3-Clause", "zstd"), "lz4": ("LZ4", "BSD-2-Clause", "LZ4"),
             "jansson": ("Jansson", "MIT", "Jansson"), "seccomp": ("libseccomp", "LGPL-2.1-only", "libseccomp"), "inih": ("inih", "BSD-3-Clause", "inih"),
             "ncurses": ("ncurses", "X11", "ncurses"), "tinfo": ("ncurses", "X11", "ncurses"), "protobuf-c": ("protobuf-c", "BSD-2-Clause", "protobuf-c"),
+            "microhttpd": ("libmicrohttpd", "LGPL-2.1-or-later", "libmicrohttpd"),
             "openblas": ("OpenBLAS", "BSD-3-Clause", "OpenBLAS")}
 SYSTEM = {"m", "dl", "c", "pthread"}
 
