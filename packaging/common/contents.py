@@ -29,10 +29,12 @@ class Library:
 LICENSES = {
     "jansson": "MIT",
     "libinih": "BSD-3-Clause",
+    "libmicrohttpd": "LGPL-2.1-or-later",
     "libseccomp": "LGPL-2.1-only",
     "libtirpc": "BSD-3-Clause",
     "libzstd": "BSD-3-Clause OR GPL-2.0-only",
     "lz4": "BSD-2-Clause",
+    "ncurses": "X11",
     "nettle": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "openblas": "BSD-3-Clause",
     "openssl": "Apache-2.0",
