@@ -309,6 +309,7 @@ void session_drop(struct ckt_session *session)
 {
 	struct ckt_session **place = &server.sessions;
 	char path[CKT_PATH_MAX + 32];
+	ckt_turn_close(session);
 	while (*place != session)
 		place = &(*place)->next;
 	*place = session->next;
