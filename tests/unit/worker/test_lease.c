@@ -23,9 +23,9 @@ static struct {
 	int channel;
 	_Atomic uint64_t left, leased;
 	_Atomic unsigned asked, given;
-	bool recall_before_answer; /* once */
-	bool exact;                /* nothing is leased ahead */
-	bool waits;                /* what is not there may wait, and does */
+	_Atomic bool recall_before_answer; /* once */
+	_Atomic bool exact;                /* nothing is leased ahead */
+	_Atomic bool waits;                /* what is not there may wait, and does */
 	struct ckt_lease_message last, withdrawn;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static ckt_worker_lease list[CKT_DEVICES_MAX];
