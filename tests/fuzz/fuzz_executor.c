@@ -28,6 +28,7 @@
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/start.h"
+#include "server/worker/session/turn.h"
 #include "server/worker/worker.h"
 #include "tests/fuzz/mutate_xdr.h"
 
@@ -49,7 +50,14 @@ enum step {
 	STEPS
 };
 /* Of STEP_FULL. */
-enum { FULL_REPLIES = 1, FULL_CALLS = 2, FULL_TRACED = 4, FULL_POOLS = 8, FULL_SETTLES = 16 };
+enum {
+	FULL_REPLIES = 1,
+	FULL_CALLS = 2,
+	FULL_TRACED = 4,
+	FULL_POOLS = 8,
+	FULL_SETTLES = 16,
+	FULL_TURNS = 32
+};
 
 static struct ckt_worker *const worker = &ckt_worker;
 static struct fuzz_input input;
@@ -132,6 +140,9 @@ bool __wrap_ckt_hold_stops(struct ckt_worker *of);
 void __wrap_ckt_hold_spend(struct ckt_worker *of);
 void __wrap_ckt_hold_refresh(struct ckt_worker *of);
 bool __wrap_ckt_hold_check(struct ckt_worker *of);
+bool __wrap_ckt_turn_stops(struct ckt_worker *of);
+bool __wrap_ckt_turn_stopped(void);
+bool __wrap_ckt_turn_look(struct ckt_worker *of, bool idle);
 bool __wrap_ckt_hold_keep(struct ckt_worker *of, uint64_t epoch,
 	const struct ckt_reply_header *header, const uint8_t *body, size_t size);
 int __wrap_ckt_lookahead_start(struct ckt_worker *of);
@@ -232,6 +243,27 @@ void __wrap_ckt_hold_refresh(struct ckt_worker *of)
 bool __wrap_ckt_hold_check(struct ckt_worker *of)
 {
 	return of->checkpoint.hold.on;
+}
+
+/* Every command waits for the session's turn, once. */
+static bool turn_stopped;
+
+bool __wrap_ckt_turn_stops(struct ckt_worker *of)
+{
+	(void)of;
+	turn_stopped = !turn_stopped;
+	return turn_stopped;
+}
+
+bool __wrap_ckt_turn_stopped(void)
+{
+	return turn_stopped;
+}
+
+bool __wrap_ckt_turn_look(struct ckt_worker *of, bool idle)
+{
+	(void)of, (void)idle;
+	return false;
 }
 
 bool __wrap_ckt_hold_keep(struct ckt_worker *of, uint64_t epoch,
@@ -470,6 +502,8 @@ static void do_step(uint8_t step, uint8_t how, const uint8_t *data, size_t size)
 		break;
 	default:
 		full = how;
+		turn_stopped = false;
+		atomic_store(&ckt_turn_on, (how & FULL_TURNS) != 0);
 		ckt_call_trace_on = how & FULL_TRACED;
 		worker->pools.synchronized = how & FULL_POOLS;
 	}
@@ -517,6 +551,8 @@ static void end(void)
 {
 	fuzz_fail_allocation(0);
 	full = 0;
+	turn_stopped = false;
+	atomic_store(&ckt_turn_on, false);
 	ckt_executor_disconnect(worker, "the input is over");
 	while (later_count)
 		finish_one(0, NULL, 0);

@@ -95,6 +95,7 @@ server/worker/session/turn.c getsockopt,recv,send,shutdown the turn channel, a s
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
 server/worker/session/control.c poll its listening socket and the group's epoll
+server/worker/session/client_wait.c poll,read the same beside it
 server/worker/session/executor.c poll,read,write its eventfd, polled beside the transport's descriptor
 server/worker/session/kernel_output.c poll,read pipes of the kernels' output
 """

@@ -515,35 +515,6 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 	}
 }
 
-bool ckt_executor_wait_client(struct ckt_worker *worker, bool listen, int timeout_ms)
-{
-	struct ckt_input *input = &worker->input;
-	struct ckt_transport *client = &input->transport;
-	bool open = listen && worker->client_fd >= 0;
-	pthread_mutex_lock(&worker->mail_lock);
-	bool another = worker->new_client.fd >= 0;
-	pthread_mutex_unlock(&worker->mail_lock);
-	pthread_mutex_lock(&input->lock);
-	bool has = input->tail > input->head || input->ahead_tail > input->ahead_head;
-	pthread_mutex_unlock(&input->lock);
-	if (listen &&
-		(another || (open && has) ||
-			(open && ckt_transport_ready(client, CKT_TRANSPORT_READ))))
-		return true;
-	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}};
-	if (open)
-		fds[1] = ckt_transport_pollfd(client, CKT_TRANSPORT_READ);
-	poll(fds, open ? 2 : 1, timeout_ms);
-	if (open)
-		ckt_transport_polled(client, CKT_TRANSPORT_READ, fds[1].revents);
-	if (fds[0].revents & POLLIN) {
-		uint64_t number;
-		ssize_t ignored = read(worker->wake_fd, &number, sizeof number);
-		(void)ignored;
-	}
-	return open && fds[1].revents;
-}
-
 /*
  * Nothing came: until when the executor polls, at *until_ns (0: a spin begins).  A spin of 1 ms and
  * more asks whether the machine is crowded; the next ones are then brief.
