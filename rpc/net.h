@@ -96,6 +96,9 @@ int ckt_net_read_record(int fd, size_t max_bytes, int64_t deadline_ms, uint8_t *
 int ckt_net_write_record(
 	int fd, const uint8_t *data, size_t size, int64_t deadline_ms, int pass_fd);
 
+/* Whether it is a UNIX socket of sequenced packets, as the channels between server and worker are. */
+bool ckt_net_is_packet_socket(int fd);
+
 /* ---- One descriptor beside a message, on a UNIX socket */
 union ckt_net_fd_room {
 	struct cmsghdr header;

@@ -177,3 +177,12 @@ void ckt_transport_init_socket(struct ckt_transport *t, int fd)
 	t->state = NULL;
 	t->fd = fd;
 }
+
+bool ckt_net_is_packet_socket(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t type_size = sizeof type, domain_size = sizeof domain;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
+		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
+		type == SOCK_SEQPACKET && domain == AF_UNIX;
+}

@@ -85,13 +85,13 @@ server/daemon/session/worker_request.c connect a worker's socket, without waitin
 server/daemon/systemd_notify.c sendto systemd's notification socket
 server/worker/ipc/ipc_talk.c recv,recvmsg,send,sendmsg sequenced packets between two workers: no records
 server/worker/module/blob_cache.c getsockopt,recv,recvmsg,send,setsockopt the other end of such a socketpair
-server/worker/session/group.c getsockopt,recvmsg,sendmsg,setsockopt the group channel, a socketpair of sequenced packets with the server
+server/worker/session/group.c recvmsg,sendmsg,setsockopt the group channel, a socketpair of sequenced packets with the server
 server/worker/libs/nccl/nccl.c read files
 server/worker/libs/nccl/nccl_meeting.c recv,send,sendmsg,setsockopt a byte to who visits, and a descriptor for the library, over a socketpair
 server/worker/libs/nccl/nccl_rendezvous.c recv,send one packet between two workers
 server/worker/main.c poll sleeping
-server/worker/memory/lease.c getsockopt,poll,recv,send,shutdown the lease channel, a socketpair of sequenced packets with the server
-server/worker/session/turn.c getsockopt,recv,send,shutdown the turn channel, a socketpair of sequenced packets with the server
+server/worker/memory/lease.c poll,recv,send,shutdown the lease channel, a socketpair of sequenced packets with the server
+server/worker/session/turn.c recv,send,shutdown the turn channel, a socketpair of sequenced packets with the server
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
 server/worker/session/control.c poll its listening socket and the group's epoll

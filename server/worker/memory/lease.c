@@ -58,15 +58,6 @@ static uint64_t round_up(uint64_t bytes)
 
 /* ---- The channel */
 
-static bool is_packet_socket(int fd)
-{
-	int type = 0, domain = 0;
-	socklen_t type_size = sizeof type, domain_size = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
-		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
-		type == SOCK_SEQPACKET && domain == AF_UNIX;
-}
-
 /* Precondition: lock held. */
 static void leave(void)
 {
@@ -102,7 +93,7 @@ int ckt_lease_join(int channel, bool unlimited, ckt_worker_lease ret_list[CKT_DE
 	ckt_worker_lease_res *ret_res)
 {
 	u_int count = 0;
-	if (!is_packet_socket(channel)) {
+	if (!ckt_net_is_packet_socket(channel)) {
 		close(channel);
 		return -EINVAL;
 	}

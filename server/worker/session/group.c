@@ -38,15 +38,6 @@ int ckt_group_init(void)
 	return group.poller < 0 ? -errno : group.poller;
 }
 
-static bool is_packet_socket(int fd)
-{
-	int type = 0, domain = 0;
-	socklen_t type_size = sizeof type, domain_size = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
-		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
-		type == SOCK_SEQPACKET && domain == AF_UNIX;
-}
-
 /* Precondition: lock held. */
 static void leave(void)
 {
@@ -78,7 +69,7 @@ static int tell(enum ckt_group_kind kind, const struct ckt_group_name *name, uns
 int ckt_group_join(int channel)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	if (!is_packet_socket(channel)) {
+	if (!ckt_net_is_packet_socket(channel)) {
 		close(channel);
 		return -EINVAL;
 	}
@@ -125,7 +116,8 @@ static int take_offer(struct ckt_group_name *ret_name)
 	pthread_mutex_unlock(&group.lock);
 	/* The server passes on what another worker made. */
 	if (fd >= 0 &&
-		(n != sizeof packet || packet.kind != CKT_GROUP_OFFER || !is_packet_socket(fd))) {
+		(n != sizeof packet || packet.kind != CKT_GROUP_OFFER ||
+			!ckt_net_is_packet_socket(fd))) {
 		close(fd);
 		fd = -1;
 	}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "rpc/net.h"
 #include "rpc/record.h"
 #include "rpc/turn.h"
 #include "rpc/wire.h"
@@ -46,15 +47,6 @@ static struct {
 } turns = {.lock = PTHREAD_MUTEX_INITIALIZER, .channel = -1, .stopped_gpu = -1};
 
 /* ---- The channel */
-
-static bool is_packet_socket(int fd)
-{
-	int type = 0, domain = 0;
-	socklen_t type_size = sizeof type, domain_size = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
-		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
-		type == SOCK_SEQPACKET && domain == AF_UNIX;
-}
 
 /* Precondition: lock held.  Its thread closes it. */
 static void leave(void)
@@ -122,7 +114,7 @@ static void *receive(void *opaque)
 int ckt_turn_join(struct ckt_worker *worker, int channel)
 {
 	pthread_t thread;
-	if (!is_packet_socket(channel)) {
+	if (!ckt_net_is_packet_socket(channel)) {
 		close(channel);
 		return -EINVAL;
 	}
