@@ -124,6 +124,76 @@ class Swap(Whole):
         self.ctl(server, "image", "verify", image)
         self.assertEqual(taker.ask("check", 7), 0)
 
+    def test_checkpoint_and_restore(self):
+        """Saved while swapped, ended, restored: the contents are there, and an image on top of that one is small."""
+        server = self.swapping("--swap-memory", "1G")
+        taker = self.taker(server, 16)
+        session = self.session(server)
+        base, image = (os.path.join(self.dir, name) for name in ("base", "image"))
+        self.ctl(server, "checkpoint", session, base)
+        self.swap(server, "out", session)
+        done = json.loads(self.ctl(server, "--json", "checkpoint", session, image, "--incremental", base))
+        self.assertLess(done["bytes"], 4 * MIB)
+        self.assertEqual(self.state(server, session), "swapped")
+        self.ctl(server, "checkpoint", session, os.path.join(self.dir, "last"), "--stop")
+        self.ctl(server, "restore", os.path.join(self.dir, "last"))
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_pause(self):
+        """A swapped session is paused where it is: then no command brings it back, only `resume`."""
+        server = self.swapping("--swap-memory", "1G")
+        taker = self.taker(server, 16)
+        session = self.session(server)
+        self.swap(server, "out", session)
+        self.ctl(server, "pause", session)
+        self.assertEqual(self.state(server, session), "paused")
+        taker.process.stdin.write("check 7\n")
+        taker.process.stdin.flush()
+        self.assertEqual(self.swap(server, "show", session)["ins"], 0)
+        self.ctl(server, "resume", session)
+        self.assertEqual(taker.process.stdout.readline(), "0\n")
+
+    def test_migrate(self):
+        """A swapped session moves without coming in, and runs where it arrives."""
+        servers = [self.swapping("--swap-memory", "1G"), self.server("other", env={"CRICKET_SOFT_DEVICES": "12.0:8G"})]
+        taker = self.taker(servers[0], 48)
+        session = self.session(servers[0])
+        self.swap(servers[0], "out", session)
+        self.ctl(servers[0], "migrate", session, "--to", servers[1].address)
+        self.assertEqual(runner.sessions_of(self.tree, servers[0]), [])
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual(self.state(servers[1], session), "running")
+
+    def test_lost_connection(self):
+        """A client that comes back finds its session swapped, and its next command brings it in."""
+        server = self.swapping("--swap-memory", "1G")
+        taker = self.taker(server, 16)
+        session = self.session(server)
+        self.swap(server, "out", session)
+        server.kill()
+        os.unlink(os.path.join(server.directory, "address"))
+        again = self.swapping("--swap-memory", "1G")
+        self.wait(lambda: "found again" in self.log_of(again))
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertTrue(self.swap(again, "out", session)["swapped"])
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_others(self):
+        """Nobody swaps another owner's session."""
+        tokens = [self.token(name) for name in ("alice", "bob")]
+        server = self.server("server", "--swap-memory", "1G", "--tokens", self.tokens)
+        taker = Taker(self, server, CRICKET_TOKEN_FILE=tokens[0])
+        self.takers.append(taker)
+        self.assertEqual(taker.ask("alloc", 8), 0)
+        session = self.may_fail(server, "ps", "--json", CRICKET_TOKEN_FILE=tokens[0])[1]
+        session = json.loads(session)["sessions"][0]["session"]
+        for way in ("out", "in", "show"):
+            status, _, said = self.may_fail(server, "swap", way, session, CRICKET_TOKEN_FILE=tokens[1])
+            self.assertNotEqual(status, 0)
+            self.assertIn("no session", said)
+        self.assertEqual(self.may_fail(server, "swap", "out", session, CRICKET_TOKEN_FILE=tokens[0])[0], 0)
+        self.assertEqual(taker.ask("free"), 0)
+
     def test_killed(self):
         """A worker that dies takes its swap memory along: the next session has all of it."""
         server = self.swapping("--swap-memory", "80M")
