@@ -54,7 +54,7 @@ struct ckt_ctl_args {
 	int word_count;
 };
 
-enum { CKT_CTL_VALUES_MAX = 10 };
+enum { CKT_CTL_VALUES_MAX = 11 };
 
 struct ckt_ctl_command {
 	const char *name;

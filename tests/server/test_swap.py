@@ -96,6 +96,46 @@ class Swap(Whole):
         self.assertEqual(os.listdir(directory), [])
         self.assertEqual(taker.ask("check", 7), 0)
 
+    def test_owner(self):
+        """swap= bounds what an owner's sessions hold together, in memory and in files; other owners have theirs."""
+        directory = os.path.join(self.dir, "swap")
+        os.mkdir(directory)
+        server = self.swapping("--swap-memory", "40M", "--swap", directory)
+        self.ctl(server, "limit", "set", "job=train", "swap=100M")
+        trains = [self.taker(server, 32, CRICKET_JOB="train") for _ in range(4)]
+        other = self.taker(server, 32)
+        by_pid = {s["pid"]: s["session"] for s in runner.sessions_of(self.tree, server)}
+        sessions = [by_pid[t.process.pid] for t in trains]
+        for session in sessions[:3]:
+            self.assertTrue(self.swap(server, "out", session)["swapped"])
+        said = self.refused(server, "swap", "out", sessions[3])
+        self.assertIn("its owner's limit of swap memory is reached", said)
+        self.assertEqual(self.state(server, sessions[3]), "running")
+        self.assertTrue(self.swap(server, "out", by_pid[other.process.pid])["swapped"])
+        # What an ended session had is there for the next.
+        self.assertEqual(trains[0].ask("check", 7), 0)
+        trains[0].end()
+        self.wait(lambda: len(runner.sessions_of(self.tree, server)) == 4)
+        self.assertTrue(self.swap(server, "out", sessions[3])["swapped"])
+        self.ctl(server, "limit", "set", "job=train", "swap=0")
+        self.assertEqual(trains[1].ask("check", 7), 0)
+        self.assertEqual(trains[1].ask("fill", 3), 0)
+        self.assertIn("owner's limit", self.refused(server, "swap", "out", sessions[1]))
+        for taker in (trains[2], trains[3], other):
+            self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_two_at_once(self):
+        """Two sessions leave at the same time: neither takes the other's part of the swap memory."""
+        server = self.swapping("--swap-memory", "1G", "--gpu-memory", "8G")
+        takers = [self.taker(server, 128) for _ in range(2)]
+        calls = [subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "swap", "out", s["session"]],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for s in runner.sessions_of(self.tree, server)]
+        for call in calls:
+            said = call.communicate(timeout=60)[1]
+            self.assertEqual(call.returncode, 0, said)
+        for taker in takers:
+            self.assertEqual(taker.ask("check", 7), 0)
+
     def test_lease(self):
         """Two programs that do not fit together: the memory of the swapped one is the other's."""
         server = self.swapping("--swap-memory", "1G", "--gpu-memory", "1G")

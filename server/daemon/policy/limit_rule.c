@@ -139,6 +139,13 @@ static int take_memory(struct ckt_limit_rule *rule, const char *value)
 	return 0;
 }
 
+static int take_swap(struct ckt_limit_rule *rule, const char *value)
+{
+	if (!strcmp(value, "0"))
+		return 0;
+	return ckt_size_parse(value, &rule->swap_bytes);
+}
+
 static int take_share(struct ckt_limit_rule *rule, const char *value)
 {
 	long number;
@@ -245,6 +252,7 @@ static const struct {
 } values[] = {
 	{"memory", "write a size of 2M or more, such as 512M or 8G", CKT_LIMIT_SETS_MEMORY,
 		take_memory},
+	{"swap", "write a size such as 512M or 8G, or 0 for none", CKT_LIMIT_SETS_SWAP, take_swap},
 	{"share", "write a whole number from 1 to 100, in percent", CKT_LIMIT_SETS_SHARE,
 		take_share},
 	{"priority", "write a whole number from -100 to 100", CKT_LIMIT_SETS_PRIORITY,
@@ -273,7 +281,7 @@ static int take_value(
 		return 0;
 	}
 	return bad(ret_message, message_size,
-		"'%.80s': write memory=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
+		"'%.80s': write memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
 		word);
 }
 
@@ -301,7 +309,7 @@ int ckt_limit_rule_parse(
 	}
 	if (count == 1)
 		return bad(ret_message, message_size,
-			"'%s=%.80s': nothing is limited: add memory=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
+			"'%s=%.80s': nothing is limited: add memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
 			keys[ret_rule->key], ret_rule->name);
 	return count ? 0 : -ENODATA;
 }
@@ -335,6 +343,10 @@ void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LI
 	put_size(rule->memory_bytes, value, sizeof value);
 	if (rule->sets & CKT_LIMIT_SETS_MEMORY)
 		at += (size_t)snprintf(ret_text + at, size - at, " memory=%s", value);
+	put_size(rule->swap_bytes, value, sizeof value);
+	if (rule->sets & CKT_LIMIT_SETS_SWAP)
+		at += (size_t)snprintf(
+			ret_text + at, size - at, " swap=%s", rule->swap_bytes ? value : "0");
 	if (rule->sets & CKT_LIMIT_SETS_SHARE)
 		at += (size_t)snprintf(ret_text + at, size - at, " share=%u", rule->share);
 	if (rule->sets & CKT_LIMIT_SETS_CAP)
@@ -418,6 +430,8 @@ int ckt_limit_table_put(struct ckt_limit_table *table, const struct ckt_limit_ru
 	found->live |= rule->live;
 	if (rule->sets & CKT_LIMIT_SETS_MEMORY)
 		found->memory_bytes = rule->memory_bytes;
+	if (rule->sets & CKT_LIMIT_SETS_SWAP)
+		found->swap_bytes = rule->swap_bytes;
 	if (rule->sets & CKT_LIMIT_SETS_SHARE)
 		found->share = rule->share;
 	if (rule->sets & CKT_LIMIT_SETS_CAP)

@@ -46,6 +46,7 @@ enum {
 	CKT_LIMIT_SETS_GPUS = 16,
 	CKT_LIMIT_SETS_CAP = 32,
 	CKT_LIMIT_SETS_CLASS = 64,
+	CKT_LIMIT_SETS_SWAP = 128,
 	CKT_LIMIT_SETS_WHEN_FULL = 256,
 };
 
@@ -62,6 +63,7 @@ struct ckt_limit_rule {
 	uint32_t owner; /* of user= and token=: the owner's number, rpc/token_file.h */
 	unsigned sets;
 	uint64_t memory_bytes; /* on each GPU; whole granules of 2 MiB */
+	uint64_t swap_bytes;   /* of swap memory and files, of all GPUs */
 	unsigned share;        /* percent of a GPU's time, of those who want it */
 	unsigned cap;          /* percent, of all of its time */
 	int priority;

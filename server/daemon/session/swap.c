@@ -26,6 +26,7 @@ struct swap {
 	ckt_swap_done done;
 	void *data;
 	bool out, stay;
+	bool owner_full; /* its owner's limit is what bounds it */
 	unsigned deadline_ms;
 };
 
@@ -57,7 +58,7 @@ static void close_file(struct ckt_session *session)
 	if (session->swap.open)
 		close(session->swap.fd);
 	session->swap.open = session->swap.on_disk = false;
-	session->swap.counted = 0;
+	session->swap.counted = session->swap.held = 0;
 }
 
 static int open_swap(struct ckt_session *session, bool on_disk)
@@ -89,14 +90,53 @@ static uint64_t room(const struct ckt_session *session, bool on_disk)
 	return (uint64_t)fs.f_bavail * fs.f_frsize + (uint64_t)st.st_blocks * 512;
 }
 
+/* What the limits of its owner leave it. */
+static uint64_t owner_room(const struct ckt_session *session)
+{
+	const struct ckt_limit_table *limits = &session->server->ledger.limits;
+	const struct ckt_limit_subject subject = ckt_lease_subject(session);
+	uint64_t room = UINT64_MAX;
+	for (size_t i = 0; i < limits->count; i++) {
+		const struct ckt_limit_rule *rule = &limits->rules[i];
+		if (!(rule->sets & CKT_LIMIT_SETS_SWAP) || !ckt_limit_fits(rule, &subject))
+			continue;
+		uint64_t used = 0;
+		for (const struct ckt_session *s = session->server->sessions; s; s = s->next) {
+			const struct ckt_limit_subject other = ckt_lease_subject(s);
+			if (s != session && ckt_limit_counts(rule, &subject, &other))
+				used += s->swap.held;
+		}
+		uint64_t left = rule->swap_bytes > used ? rule->swap_bytes - used : 0;
+		room = left < room ? left : room;
+	}
+	return room;
+}
+
+/* No more than it has on its GPUs: others may be swapped meanwhile.  UINT64_MAX: its worker alone knows. */
+static uint64_t need(const struct ckt_session *session)
+{
+	const struct ckt_ledger_holder *holder = &session->lease.holder;
+	uint64_t bytes = SLACK_BYTES;
+	if (!session->lease.is_holder || holder->unsettled)
+		return UINT64_MAX;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		bytes += holder->leased[gpu];
+	return bytes;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* What it holds, as the kernel counts: a worker cannot say less. */
 static void settle(struct ckt_session *session)
 {
 	struct stat st;
-	session->swap.counted =
-		!session->swap.open || session->swap.on_disk || fstat(session->swap.fd, &st)
+	session->swap.held = !session->swap.open || fstat(session->swap.fd, &st)
 		? 0
 		: (uint64_t)st.st_blocks * 512;
+	session->swap.counted = session->swap.on_disk ? 0 : session->swap.held;
 }
 
 void ckt_swap_close(struct ckt_session *session)
@@ -133,11 +173,15 @@ static void answered(struct ckt_session *session, void *context, int error, void
 {
 	struct swap *swap = context;
 	const ckt_worker_swap_res *res = answer;
-	if (!error && swap->out && res->status == -ENOSPC && !session->swap.on_disk &&
-		session->server->options.swap && !send_out(session, swap, true))
+	bool full = !error && swap->out && res->status == -ENOSPC;
+	if (full && !swap->owner_full && !session->swap.on_disk && session->server->options.swap &&
+		!send_out(session, swap, true))
 		return;
 	finish(session, swap, error ? error : res->status, res,
-		error ? ckt_daemon_request_problem(error) : res->message);
+		error                              ? ckt_daemon_request_problem(error)
+			: full && swap->owner_full ? "its owner's limit of swap memory is reached "
+						     "(swap= of cricketctl limit show)"
+						   : res->message);
 }
 
 static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk)
@@ -146,10 +190,20 @@ static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk
 	int error = open_swap(session, on_disk);
 	if (error)
 		return error;
-	args.limit_bytes = room(session, on_disk);
+	uint64_t owner = owner_room(session), kind = room(session, on_disk);
+	swap->owner_full = owner < kind;
+	args.limit_bytes = least(least(owner, kind), need(session));
+	if (session->swap.held > least(owner, kind)) {
+		/* A limit was lowered: what it has written would not count again. */
+		close_file(session);
+		error = open_swap(session, on_disk);
+		if (error)
+			return error;
+	}
 	int fd = fcntl(session->swap.fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return -errno;
+	session->swap.held = args.limit_bytes;
 	session->swap.counted = on_disk ? 0 : args.limit_bytes;
 	return ckt_session_call_long(session, CKT_WORKER_SWAP_OUT,
 		(xdrproc_t)xdr_ckt_worker_swap_out_args, &args, fd,

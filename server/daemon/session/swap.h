@@ -8,7 +8,7 @@
  * is full, a file without a name in the directory of --swap.  The server makes it and passes it to
  * this worker alone.  It lives as long as the session: what has not changed since the session came in
  * is not written again.  The server counts what its file system says of the file, not what the
- * worker says.
+ * worker says.  Limits of owners (swap= of limit_rule.h) bound both kinds together.
  *
  * Threading: the loop's thread.
  */
@@ -29,6 +29,7 @@ struct ckt_daemon_swap {
 	bool on_disk;     /* a file of --swap */
 	bool busy;        /* a call runs */
 	uint64_t counted; /* bytes of --swap-memory; while a call runs, what it may come to */
+	uint64_t held;    /* the same of either kind, for the limits of owners */
 };
 
 /*

@@ -44,6 +44,15 @@ static void test_parse(void)
 	MUST(parse("container=/system.slice/docker-1.scope gpus=63"), 0);
 	IS(rule.gpus, (long long)(UINT64_C(1) << 63));
 	MUST(parse("session=0123456789ab memory=2M"), 0);
+	MUST(parse("job=a swap=3M"), 0);
+	IS(rule.sets, CKT_LIMIT_SETS_SWAP);
+	IS(rule.swap_bytes, 3 << 20);
+	ckt_limit_rule_text(&rule, text);
+	TEXT(text, "job=a swap=3M");
+	MUST(parse("job=a swap=0 memory=2M"), 0);
+	IS(rule.swap_bytes, 0);
+	ckt_limit_rule_text(&rule, text);
+	TEXT(text, "job=a memory=2M swap=0");
 	IS(parse(""), -ENODATA);
 	IS(parse("  # job=train memory=8G"), -ENODATA);
 }
@@ -65,6 +74,8 @@ static void test_refuse(void)
 		{"job=a memory=8X", "'memory=8X'", "such as 512M"},
 		{"job=a memory=1M", "'memory=1M'", "2M or more"},
 		{"job=a memory=-2G", "'memory=-2G'", "such as 512M"},
+		{"job=a swap=", "'swap='", "or 0 for none"},
+		{"job=a swap=much", "'swap=much'", "or 0 for none"},
 		{"job=a share=0", "'share=0'", "1 to 100"},
 		{"job=a share=101", "'share=101'", "1 to 100"},
 		{"job=a priority=101", "'priority=101'", "-100 to 100"},
