@@ -46,12 +46,37 @@ const char *ckt_ctl_time_text(int64_t seconds, char *buffer, size_t size)
 	return buffer;
 }
 
+/* Bytes of the character that begins here, where a terminal shows it; 0: it obeys it, or it is no UTF-8. */
+static size_t shown(const unsigned char *text)
+{
+	static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t size = *text < 0x80 ? 1 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
+	unsigned code = size == 1 ? *text : *text & (0x7fu >> size);
+	if ((*text >= 0x80 && *text < 0xc0) || *text >= 0xf8)
+		return 0;
+	for (size_t i = 1; i < size; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (text[i] & 0x3f);
+	}
+	bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+	return control || code < least[size] || code > 0x10ffff ? 0 : size;
+}
+
 const char *ckt_ctl_clean(const char *text, char *buffer, size_t size)
 {
-	size_t i = 0;
-	for (; text[i] && i + 1 < size; i++)
-		buffer[i] = (unsigned char)text[i] < 32 || text[i] == 127 ? '?' : text[i];
-	buffer[i] = 0;
+	size_t at = 0, n;
+	for (; *text && at + 1 < size; text += n ? n : 1) {
+		n = shown((const unsigned char *)text);
+		if (at + n >= size)
+			break;
+		if (n)
+			memcpy(buffer + at, text, n);
+		else
+			buffer[at] = '?';
+		at += n ? n : 1;
+	}
+	buffer[at] = 0;
 	return buffer;
 }
 

@@ -24,6 +24,25 @@ static void test_texts(void)
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_state_name(99), "unknown");
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("a\x1b[2J\n\x7f", buffer, sizeof buffer), "a?[2J??");
 	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("abcdef", buffer, 4), "abc");
+	/* Controls of 0x80 to 0x9f, as UTF-8, as single bytes, and in a form that is too long. */
+	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("\xc2\x9b"
+					     "2J",
+				       buffer, sizeof buffer),
+		"??2J");
+	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("\x9b"
+					     "2J",
+				       buffer, sizeof buffer),
+		"?2J");
+	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("\xe0\x82\x9b", buffer, sizeof buffer), "???");
+	/* Names are shown as they are; a character that has no room is left out. */
+	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("gr\xc3\xbc\xc3\x9f"
+					     "e",
+				       buffer, sizeof buffer),
+		"gr\xc3\xbc\xc3\x9f"
+		"e");
+	CU_ASSERT_STRING_EQUAL(
+		ckt_ctl_clean("\xe2\x82\xac\xf0\x9f\x90\x9e", buffer, 7), "\xe2\x82\xac");
+	CU_ASSERT_STRING_EQUAL(ckt_ctl_clean("a\xe2\x82", buffer, sizeof buffer), "a??");
 }
 
 static void test_json(void)
