@@ -23,7 +23,7 @@ import chroot  # noqa: E402
 BEFORE = "0.0.9"
 USER = "1000"
 NAMES = ("cricket-server", "cricket-client", "cricketctl", "cricket-soft-gpu", "cricket-dev")
-# The user of the server stays after a purge, as Debian's policy has it; dpkg keeps logs.
+# dpkg and the files of users change with every package; dpkg keeps logs.
 MAY_STAY = ("etc/passwd", "etc/group", "etc/shadow", "etc/gshadow", "etc/.pwd.lock", "var/log/", "var/lib/dpkg/", "var/cache/", "var/lib/systemd")
 
 
@@ -162,7 +162,12 @@ class Life:
         self.system.run("dpkg", "-r", *NAMES)
         if os.path.exists(self.system.path("usr/bin/cricketctl")) or not os.path.exists(self.system.path("etc/cricket/server.conf")):
             fail("a removal takes programs, and leaves the configuration")
+        kept = self.system.path("var/lib/cricket/images/kept")
+        os.makedirs(kept, exist_ok=True)
         self.system.run("dpkg", "-P", *NAMES)
+        for name in ("passwd", "group", "shadow"):
+            if "cricket:" in self.system.text("etc/" + name):
+                fail(f"after the purge /etc/{name} has the user still")
         left = sorted(path for path in self.system.files() - at_first if not path.startswith(MAY_STAY))
         gone = sorted(path for path in at_first - self.system.files() if not path.startswith(MAY_STAY))
         if left or gone:
