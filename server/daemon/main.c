@@ -374,6 +374,7 @@ static int init(struct ckt_server *server, char *message)
 		result = open_metrics(server, message);
 	if (result)
 		return result;
+	ckt_drain_open(server);
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
 	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
@@ -420,6 +421,7 @@ static void fini(struct ckt_server *server)
 	ckt_memory_image_fini(server);
 	ckt_warm_fini(server);
 	ckt_uid_groups_fini(server);
+	ckt_drain_close(server);
 	ckt_listen_close(server);
 	ckt_admission_fini(server);
 	ckt_daemon_log_limited_fini(server);

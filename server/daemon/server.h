@@ -17,6 +17,7 @@
 #include "server/daemon/loop.h"
 #include "server/daemon/nvml/driver_probe.h"
 #include "server/daemon/options.h"
+#include "server/daemon/peer/drain.h"
 #include "server/daemon/peer/record_stream.h"
 #include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/tokens.h"
@@ -101,6 +102,7 @@ struct ckt_server {
 	struct ckt_replace replace;                        /* see replace.h */
 	struct ckt_listener inherited[CKT_LISTEN_MAX + 1]; /* from the server before */
 	unsigned inherited_count;
+	struct ckt_drain drain;                            /* see drain.h */
 	int lock_fd;
 	struct rlimit descriptors; /* as we were started: the workers' */
 	bool socket_bound, address_file_written;

@@ -60,6 +60,7 @@ static const struct control_routine calls[] = {
 	[CKT_CONTROL_JOB_LOOK] = ROUTINE(ckt_control_job_look_args),
 	[CKT_CONTROL_JOB_KEY_SHOW] = ROUTINE(ckt_control_job_key_args),
 	[CKT_CONTROL_NCCL_MAKE] = ROUTINE(ckt_control_nccl_make_args),
+	[CKT_CONTROL_DRAIN] = ROUTINE(ckt_control_drain_args),
 	[CKT_CONTROL_NCCL_IDS] = ROUTINE(ckt_control_nccl_ids_args),
 };
 enum { CALLS = sizeof calls / sizeof *calls };

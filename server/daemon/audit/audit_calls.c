@@ -76,6 +76,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_JOBS] = {"jobs"},
 	[CKT_CONTROL_CONNECTIONS] = {"connections"},
 	[CKT_CONTROL_REPLACE] = {"replace", ANSWER_RESULT},
+	[CKT_CONTROL_DRAIN] = {"drain", ANSWER_RESULT},
 	[CKT_CONTROL_TURNS] = {"turns"},
 	[CKT_CONTROL_OWNERS] = {"owners"},
 	[CKT_CONTROL_WARM] = {"warm"},

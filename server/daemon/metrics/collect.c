@@ -102,6 +102,8 @@ static void put_server(struct ckt_server *server, struct ckt_metric_writer *to)
 		1);
 	ckt_metric_begin(to, CKT_METRIC_SESSIONS_MAX);
 	ckt_metric_put(to, NULL, server->options.max_sessions);
+	ckt_metric_begin(to, CKT_METRIC_DRAINING);
+	ckt_metric_put(to, NULL, server->drain.on);
 	unsigned waiting = 0, control = 0;
 	for (const struct ckt_peer *peer = server->peers_first; peer; peer = peer->next) {
 		waiting += peer->phase != CKT_PEER_CONTROL;
@@ -361,6 +363,7 @@ char *ckt_metrics_collect(struct ckt_server *server, bool openmetrics, size_t *r
 bool ckt_metrics_ready(const struct ckt_server *server, const char **ret_reason)
 {
 	*ret_reason = server->stopping      ? "the server ends"
+		: server->drain.on          ? "the server drains: it takes no new sessions"
 		: !server->driver.gpu_count ? "the driver has no GPU"
 		: server->options.max_sessions &&
 			server->session_count >= server->options.max_sessions

@@ -10,6 +10,8 @@ const struct ckt_metric_family ckt_metric_families[CKT_METRICS] = {
 	[CKT_METRIC_SESSIONS] = {"cricket_sessions", "gauge", "Sessions by owner and state."},
 	[CKT_METRIC_SESSIONS_MAX] = {"cricket_sessions_max", "gauge",
 		"Sessions that the server takes at one time (--max-sessions); 0: no limit."},
+	[CKT_METRIC_DRAINING] = {"cricket_draining", "gauge",
+		"1: the server takes no new sessions (cricketctl drain)."},
 	[CKT_METRIC_SESSION_EVENTS] = {"cricket_session_events", "counter",
 		"Events of sessions, as cricketctl events tells them."},
 	[CKT_METRIC_CONNECTIONS] = {"cricket_connections", "gauge",

@@ -492,6 +492,11 @@ static void wait_for_slot(struct ckt_peer *peer, const char *reason)
 static void hello_new(struct ckt_peer *peer)
 {
 	struct ckt_decision decision;
+	char message[CKT_MESSAGE_MAX];
+	if (ckt_drain_refuses(peer->server, message)) {
+		refuse(peer, CKT_HELLO_FULL, "%s", message);
+		return;
+	}
 	ckt_ask_session(peer, false, -1, &decision);
 	if (!decision.answer)
 		start_session(peer);

@@ -47,6 +47,11 @@ void ckt_peer_audit_session(struct ckt_peer *peer, const char *id)
 	snprintf(peer->audited.session, sizeof peer->audited.session, "%s", id);
 }
 
+void ckt_peer_audit_object(struct ckt_peer *peer, const char *object)
+{
+	snprintf(peer->audited.object, sizeof peer->audited.object, "%s", object);
+}
+
 void ckt_peer_audit_tried(struct ckt_peer *peer)
 {
 	peer->audited.tried = true;

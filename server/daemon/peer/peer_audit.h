@@ -20,6 +20,8 @@ struct ckt_server;
 void ckt_peer_audit_begin(struct ckt_peer *peer, uint32_t proc, const void *args);
 /* The ID of the session that the current call is about. */
 void ckt_peer_audit_session(struct ckt_peer *peer, const char *id);
+/* What the current call is about, if its arguments do not hold it as a text. */
+void ckt_peer_audit_object(struct ckt_peer *peer, const char *object);
 /*
  * Nobody has refused the current call, and its answer comes later: an error is then a failure.
  */

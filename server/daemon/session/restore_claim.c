@@ -77,6 +77,15 @@ static int check_marks(
 	return 0;
 }
 
+/* A server that drains takes its own sessions back, and those that change GPUs. */
+static bool was_here(struct ckt_server *server, const char *id)
+{
+	char text[CKT_ADDRESS_MAX + 1];
+	uint32_t owner;
+	return ckt_session_mark_read(server, id, CKT_MARK_PARKED, &owner, text, sizeof text) ||
+		ckt_session_find(server, id);
+}
+
 int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_res *origin,
 	struct ckt_session **ret_other, bool *ret_end, char ret_message[CKT_MESSAGE_MAX])
 {
@@ -91,6 +100,9 @@ int ckt_claim_check(struct ckt_session *session, const struct ckt_worker_origin_
 	session->proven = sealed || ckt_server_key_fits(id, (const uint8_t *)origin->secret_hash);
 	settle_owner(session, origin, sealed);
 	int result = check_marks(session, id, ret_message);
+	if (!result && !sealed && !was_here(session->server, id) &&
+		ckt_drain_refuses(session->server, ret_message))
+		result = -EBUSY;
 	struct ckt_session *other = result || strcmp(id, session->id) == 0
 		? NULL
 		: ckt_session_find(session->server, id);
