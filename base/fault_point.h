@@ -42,6 +42,11 @@ enum ckt_fault_point {
 	/* CRIU has written the client; with --stop the client is frozen */
 	CKT_FAULT_CTL_CLIENT_SAVED = 213,
 	CKT_FAULT_CTL_CLIENT_RESTORE = 214, /* the session is restored, but its client is not */
+	/* a job is restored at the target, but no session was told to end at its source */
+	CKT_FAULT_CTL_JOB_MOVE_RESTORED = 220,
+	CKT_FAULT_CTL_JOB_MOVE_RELEASED = 221, /* the first session of it has ended there */
+	CKT_FAULT_CTL_DRAIN_BEGUN = 222,       /* the server drains, but nothing has moved */
+	CKT_FAULT_CTL_DRAIN_MOVED = 223,       /* a session has moved, others have not */
 };
 
 void ckt_fault(enum ckt_fault_point point);

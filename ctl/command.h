@@ -27,14 +27,14 @@ struct ckt_ctl_args {
 	const char *server;
 	const char *servers[CKT_CTL_SERVERS_MAX]; /* every one, for jobs */
 	unsigned server_count;
-	const char *job; /* checkpoint --job NAME, restore --job DIR */
+	const char *job; /* checkpoint, migrate --job NAME, restore --job DIR */
 	bool json, help, version;
 	bool stop;                     /* checkpoint --stop */
 	bool with_client;              /* checkpoint, restore --with-client */
 	const char *deadline;          /* checkpoint --deadline SECONDS */
 	const char *gpu;               /* restore --gpu N; of a job N,N,... */
 	const char *place;             /* restore --job --place N,N,...: numbers of --server */
-	const char *to;                /* redirect, migrate --to ADDRESS */
+	const char *to;                /* redirect, migrate, drain --to ADDRESS */
 	const char *client_address;    /* migrate, restore --client-address ADDRESS */
 	const char *incremental;       /* checkpoint --incremental BASE */
 	const char *every, *keep;      /* checkpoint --every 30s --keep 3 */
@@ -46,6 +46,8 @@ struct ckt_ctl_args {
 	bool once;                     /* top --once */
 	const char *delay;             /* top --delay SECONDS */
 	bool gpu_time;                 /* trace --gpu-time */
+	const char *save, *jobs;       /* drain --save DIR --jobs N */
+	bool undo;                     /* drain --undo */
 	/* token */
 	const char *tokens, *role, *project, *expires, *max_sessions, *session_memory,
 		*session_host_memory;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "ctl/command.h"
+#include "ctl/drain/drain_state.h"
 #include "ctl/print.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
@@ -17,7 +18,7 @@ static const char *authentication(const ckt_control_info_res *info)
 	return info->insecure ? "none" : info->token ? "token" : "local";
 }
 
-static int print_json(const ckt_control_info_res *info)
+static int print_json(const ckt_control_info_res *info, const struct ckt_ctl_drain *drain)
 {
 	char started[64];
 	json_t *gpus = json_array(), *listening = json_array(), *object = json_object();
@@ -47,10 +48,12 @@ static int print_json(const ckt_control_info_res *info)
 	json_object_set_new(object, "session_memory_bytes",
 		json_integer((json_int_t)info->session_memory_bytes));
 	json_object_set_new(object, "stopping", json_boolean(info->stopping));
+	if (drain)
+		json_object_set_new(object, "draining", ckt_ctl_drain_json(drain));
 	return ckt_ctl_json_print(object);
 }
 
-static int print_text(const ckt_control_info_res *info)
+static int print_text(const ckt_control_info_res *info, const struct ckt_ctl_drain *drain)
 {
 	char text[CKT_CONTROL_PATH_MAX + 1], size[32];
 	printf("cricket-server %s", ckt_ctl_clean(info->build, text, sizeof text));
@@ -80,6 +83,10 @@ static int print_text(const ckt_control_info_res *info)
 		printf(", %s each",
 			ckt_ctl_size_text(info->session_memory_bytes, size, sizeof size));
 	printf("\n");
+	if (drain)
+		printf("draining    since %s%s%s\n",
+			ckt_ctl_time_text(drain->since, text, sizeof text),
+			*drain->to ? ", programs go to " : ", it takes no new sessions", drain->to);
 	return ckt_ctl_flush();
 }
 
@@ -90,7 +97,9 @@ int ckt_ctl_info(const struct ckt_ctl_args *args)
 		(xdrproc_t)xdr_ckt_control_info_res, &info, TIMEOUT_MS);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = args->json ? print_json(&info) : print_text(&info);
+	struct ckt_ctl_drain state;
+	const struct ckt_ctl_drain *drain = ckt_ctl_drain_look(args, &state) ? &state : NULL;
+	status = args->json ? print_json(&info, drain) : print_text(&info, drain);
 	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
 	return status;
 }

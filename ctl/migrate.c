@@ -36,6 +36,7 @@
 #include "ctl/cleanup.h"
 #include "ctl/command.h"
 #include "ctl/files.h"
+#include "ctl/job/job.h"
 #include "ctl/print.h"
 #include "ctl/progress.h"
 #include "ctl/restore.h"
@@ -340,6 +341,12 @@ int ckt_ctl_migrate(const struct ckt_ctl_args *args)
 {
 	static struct migration m;
 	uint64_t bytes = 0;
+	if (args->job)
+		return ckt_ctl_job_migrate(args);
+	if (!args->word_count) {
+		fprintf(stderr, "cricketctl: migrate: give SESSION, or --job NAME\n");
+		return CKT_EXIT_USAGE;
+	}
 	m = (struct migration){
 		.args = args, .source = {.fd = -1}, .target = {.fd = -1}, .lock_fd = -1};
 	snprintf(m.session, sizeof m.session, "%s", args->words[0]);

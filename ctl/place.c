@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/drain/drain_state.h"
+#include "ctl/place.h"
 #include "ctl/print.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
@@ -86,8 +88,9 @@ static void leave_out(const char *address, const char *why)
 		ckt_ctl_clean(address, clean, sizeof clean), why);
 }
 
-/* False: it was left out. */
-static bool ask(const struct ckt_ctl_args *args, const char *address, struct candidate *ret)
+/* False: it was left out, which is said unless quiet. */
+static bool ask(
+	const struct ckt_ctl_args *args, const char *address, bool quiet, struct candidate *ret)
 {
 	struct ckt_ctl_args one = *args;
 	struct ckt_ctl_server server;
@@ -95,7 +98,8 @@ static bool ask(const struct ckt_ctl_args *args, const char *address, struct can
 	char message[CKT_MESSAGE_MAX];
 	one.server = address;
 	if (ckt_ctl_try_connect(&one, &server, message, sizeof message)) {
-		leave_out(address, message);
+		if (!quiet)
+			leave_out(address, message);
 		return false;
 	}
 	int result = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL,
@@ -116,14 +120,32 @@ static bool ask(const struct ckt_ctl_args *args, const char *address, struct can
 	if (!result)
 		xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
 	ckt_ctl_disconnect(&server);
-	if (why)
+	if (!why && ckt_ctl_drain_look(&one, NULL))
+		why = "it is drained for maintenance";
+	if (why && !quiet)
 		leave_out(address, why);
 	return !why;
 }
 
-int ckt_ctl_place(const struct ckt_ctl_args *args)
+static struct candidate choose(const struct ckt_ctl_args *args, const char *const *addresses,
+	unsigned count, size_t policy, bool quiet)
 {
 	struct candidate best = {0}, next;
+	for (unsigned i = 0; i < count; i++)
+		if (ask(args, addresses[i], quiet, &next) &&
+			(!best.address || policies[policy].compare(&next, &best) < 0))
+			best = next;
+	return best;
+}
+
+const char *ckt_ctl_place_least_loaded(
+	const struct ckt_ctl_args *args, const char *const *addresses, unsigned count)
+{
+	return choose(args, addresses, count, 0, true).address;
+}
+
+int ckt_ctl_place(const struct ckt_ctl_args *args)
+{
 	size_t policy = 0;
 	while (policy < sizeof policies / sizeof *policies &&
 		strcmp(args->words[0], policies[policy].name) != 0)
@@ -138,10 +160,7 @@ int ckt_ctl_place(const struct ckt_ctl_args *args)
 			"cricketctl: place: no servers to choose from; give each with --server\n");
 		return CKT_EXIT_USAGE;
 	}
-	for (unsigned i = 0; i < args->server_count; i++)
-		if (ask(args, args->servers[i], &next) &&
-			(!best.address || policies[policy].compare(&next, &best) < 0))
-			best = next;
+	struct candidate best = choose(args, args->servers, args->server_count, policy, false);
 	if (!best.address) {
 		fprintf(stderr, "cricketctl: place: no server can take a program; see above\n");
 		return CKT_EXIT_NO_SERVER;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/drain/drain_state.h"
 #include "ctl/owners.h"
 #include "ctl/print.h"
 #include "ctl/server.h"
@@ -230,6 +231,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	struct jobs jobs = {0};
 	struct ckt_ctl_turns turns = {0};
 	struct ckt_ctl_waits waits = {0};
+	struct ckt_ctl_drain drain = {0};
 	bool more = true, any = false;
 	int status = ckt_ctl_connect(args, &server);
 	const char *token = getenv("CRICKET_TOKEN_FILE");
@@ -241,6 +243,10 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 			"without a token: use its UNIX socket, or set "
 			"CRICKET_TOKEN_FILE\n",
 			server.address);
+	bool draining = more && ckt_ctl_drain_look(args, &drain);
+	if (draining && !args->json)
+		fprintf(stderr,
+			"cricketctl: the server is drained for maintenance: it takes no new sessions\n");
 	if (more) {
 		jobs_read(args, &jobs);
 		ckt_ctl_turns_read(args, &turns);
@@ -270,8 +276,9 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
 	}
 	if (status == CKT_EXIT_DONE && args->json)
-		status = ckt_ctl_json_print(json_pack(
-			"{s:o, s:o}", "sessions", json_incref(list), "warm", warm_json(args)));
+		status = ckt_ctl_json_print(json_pack("{s:o, s:o, s:o*}", "sessions",
+			json_incref(list), "warm", warm_json(args), "draining",
+			draining ? ckt_ctl_drain_json(&drain) : NULL));
 	else if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_flush();
 	json_decref(list);

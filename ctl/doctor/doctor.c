@@ -5,6 +5,7 @@
 #include "base/environment.h"
 #include "ctl/command.h"
 #include "ctl/print.h"
+#include "ctl/drain/drain_state.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "rpc/control.h"
@@ -86,6 +87,7 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 	char message[TEXT_SIZE];
 	const char *address = args->server ? args->server : getenv("REMOTE_GPU_ADDRESS");
 	ckt_control_info_res info = {0};
+	struct ckt_ctl_drain drain;
 	int status = ckt_ctl_try_connect(args, &server, message, sizeof message);
 	if (status == CKT_EXIT_REFUSED) {
 		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "token",
@@ -132,6 +134,11 @@ static void check_server(struct ckt_doctor *doctor, const struct ckt_ctl_args *a
 		xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
 	}
 	ckt_ctl_disconnect(&server);
+	if (ckt_ctl_drain_look(args, &drain))
+		ckt_ctl_doctor_note(doctor, CKT_FINDING_FAIL, "draining",
+			"use another server, or end it there with 'cricketctl drain --undo'",
+			"the server is drained for maintenance and takes no new sessions%s%s",
+			*drain.to ? "; programs go to " : "", drain.to);
 }
 
 /* Of a list each. */

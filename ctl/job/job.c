@@ -191,11 +191,40 @@ static int join_all(
 
 static int end_sessions(struct ckt_ctl_job *job, struct saver *savers)
 {
+	const char *to = job->args->client_address && job->args->to ? job->args->client_address
+		: job->args->to                                     ? job->args->to
+								    : "";
 	int status = CKT_EXIT_DONE;
 	for (unsigned i = 0; i < job->rank_count; i++) {
-		int one = ckt_ctl_release(&savers[i].server, job->ranks[i].session, true, true, "");
+		int one = ckt_ctl_release(
+			&savers[i].server, job->ranks[i].session, true, !*to, to);
+		/* None has ended: all go on here. */
+		if (*to && i == 0 && one != CKT_EXIT_DONE && one != CKT_EXIT_NO_SERVER) {
+			ckt_ctl_job_pass_undo(job);
+			return one;
+		}
+		if (*to)
+			ckt_fault(CKT_FAULT_CTL_JOB_MOVE_RELEASED);
 		status = status == CKT_EXIT_DONE ? one : status;
 	}
+	if (*to)
+		job->over_ns = ckt_ctl_job_now_ns();
+	return status;
+}
+
+/* The images are whole: they get their name, or are restored elsewhere. */
+static int use_images(
+	struct ckt_ctl_job *job, struct saver *savers, struct ckt_ctl_partial *partial)
+{
+	if (!job->args->to)
+		return ckt_ctl_partial_keep(partial);
+	struct ckt_ctl_server **holders = calloc(job->rank_count, sizeof(*holders));
+	if (!holders)
+		return ckt_ctl_refuse("migrate", "out of memory");
+	for (unsigned i = 0; i < job->rank_count; i++)
+		holders[i] = &savers[i].server;
+	int status = ckt_ctl_job_pass(job, holders, partial->temporary);
+	free(holders);
 	return status;
 }
 
@@ -243,7 +272,7 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 	if (status == CKT_EXIT_DONE) {
 		int error = ckt_ctl_job_manifest_write(partial->fd, job);
 		status = error ? ckt_ctl_refuse(job->name, strerror(-error))
-			       : ckt_ctl_partial_keep(partial);
+			       : use_images(job, savers, partial);
 	}
 	if (status == CKT_EXIT_DONE && job->args->stop)
 		status = end_sessions(job, savers);
@@ -303,37 +332,67 @@ static int check_usage(const struct ckt_ctl_args *args)
 	return CKT_EXIT_DONE;
 }
 
-int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args)
+static int check_migrate(const struct ckt_ctl_args *args)
+{
+	if (!ckt_job_name_good(args->job))
+		return check_usage(args);
+	if (args->word_count || !args->to || args->server_count > 1) {
+		fprintf(stderr,
+			"cricketctl: migrate --job NAME needs --to ADDRESS, and one --server at most\n");
+		return CKT_EXIT_USAGE;
+	}
+	return CKT_EXIT_DONE;
+}
+
+/* path: NULL with migrate, whose images are for the way only. */
+static int run(const struct ckt_ctl_args *args, const char *path)
 {
 	static struct ckt_ctl_job job;
-	char path[CKT_CTL_PATH_SIZE];
 	struct ckt_ctl_partial partial = {.fd = -1};
 	unsigned deadline_ms;
 	struct written written = {0};
 	job = (struct ckt_ctl_job){0};
-	int status = check_usage(args);
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
-	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_path_copy(args->words[0], path);
+	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	snprintf(job.name, sizeof job.name, "%s", args->job);
 	status = ckt_ctl_job_connect(args, &job);
 	if (status != CKT_EXIT_DONE)
 		return status;
-	status = ckt_ctl_partial_make(path, &partial);
+	if (path)
+		status = ckt_ctl_partial_make(path, &partial);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_job_hold(&job);
+	if (status == CKT_EXIT_DONE && !path)
+		status = ckt_ctl_job_move_directory(&job, &partial);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_job_cut(&job, deadline_ms);
 	job.cut_ns = ckt_ctl_job_now_ns();
 	if (status == CKT_EXIT_DONE)
 		status = save_all(&job, deadline_ms, &partial, &written);
-	if (status != CKT_EXIT_DONE)
+	if (status != CKT_EXIT_DONE || !path)
 		ckt_ctl_partial_drop(&partial);
-	else
-		status = print(&job, path, &written);
+	if (status == CKT_EXIT_DONE)
+		status = path ? print(&job, path, &written)
+			      : ckt_ctl_job_move_print(&job, written.bytes);
 	ckt_ctl_job_close(&job);
 	return status;
+}
+
+int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args)
+{
+	char path[CKT_CTL_PATH_SIZE];
+	int status = check_usage(args);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_path_copy(args->words[0], path);
+	return status == CKT_EXIT_DONE ? run(args, path) : status;
+}
+
+int ckt_ctl_job_migrate(const struct ckt_ctl_args *args)
+{
+	/* They stand still until they are elsewhere. */
+	struct ckt_ctl_args held = *args;
+	int status = check_migrate(args);
+	held.stop = true;
+	return status == CKT_EXIT_DONE ? run(&held, NULL) : status;
 }

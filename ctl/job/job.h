@@ -139,3 +139,20 @@ void ckt_ctl_members_free(struct ckt_ctl_members *members);
 /* ---- job.c, job_restore.c */
 int ckt_ctl_job_checkpoint(const struct ckt_ctl_args *args);
 int ckt_ctl_job_restore(const struct ckt_ctl_args *args);
+int ckt_ctl_job_migrate(const struct ckt_ctl_args *args);
+/* The same restore without a word to clients or to stdout: they are told by the source. */
+int ckt_ctl_job_restore_held(const struct ckt_ctl_args *args);
+
+/* ---- job_move.c: what migrate does otherwise than checkpoint */
+struct ckt_ctl_partial;
+/* A directory that has room for all of the job. */
+int ckt_ctl_job_move_directory(const struct ckt_ctl_job *job, struct ckt_ctl_partial *ret_partial);
+/*
+ * Restores the images of path at --to, while the sessions stay held.  holders[i]: the connection that
+ * holds session i.
+ */
+int ckt_ctl_job_pass(
+	struct ckt_ctl_job *job, struct ckt_ctl_server *const *holders, const char *path);
+/* Ends what was restored there. */
+void ckt_ctl_job_pass_undo(struct ckt_ctl_job *job);
+int ckt_ctl_job_move_print(const struct ckt_ctl_job *job, uint64_t bytes);

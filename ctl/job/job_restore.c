@@ -275,31 +275,42 @@ static int print(const struct restoration *r)
 	return ckt_ctl_flush();
 }
 
-int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
+/* held: the sessions stand still at their source, which tells their clients. */
+static int restore_job(const struct ckt_ctl_args *args, bool held)
 {
 	struct restoration r = {.args = args};
-	if (args->word_count || args->server_side || args->with_client) {
-		fprintf(stderr,
-			"cricketctl: restore --job DIR can be combined with --server, "
-			"--place, --gpu and --client-address only\n");
-		return CKT_EXIT_USAGE;
-	}
 	int status = ckt_ctl_path_copy(args->job, r.path);
 	if (status == CKT_EXIT_DONE)
 		status = prepare(&r);
 	if (status == CKT_EXIT_DONE)
 		status = restore_all(&r);
 	for (unsigned i = 0; i < r.count && r.restorers; i++) {
-		if (status == CKT_EXIT_DONE)
+		if (status == CKT_EXIT_DONE && !held)
 			ckt_ctl_tell_client(&r.restorers[i].args, &r.restorers[i].server,
 				r.restorers[i].session);
 		ckt_ctl_passing_close(r.restorers[i].passing);
 		ckt_ctl_disconnect(&r.restorers[i].server);
 	}
 	ckt_ctl_members_free(&r.members);
-	if (status == CKT_EXIT_DONE)
+	if (status == CKT_EXIT_DONE && !held)
 		status = print(&r);
 	free(r.restorers);
 	free(r.entries);
 	return status;
+}
+
+int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
+{
+	if (args->word_count || args->server_side || args->with_client) {
+		fprintf(stderr,
+			"cricketctl: restore --job DIR can be combined with --server, "
+			"--place, --gpu and --client-address only\n");
+		return CKT_EXIT_USAGE;
+	}
+	return restore_job(args, false);
+}
+
+int ckt_ctl_job_restore_held(const struct ckt_ctl_args *args)
+{
+	return restore_job(args, true);
 }

@@ -1,0 +1,272 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""cricketctl drain: all sessions leave a server that takes no new ones, on the soft GPU."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from whole import PROGRAM, Whole, runner  # noqa: E402
+
+RANKS = os.environ["CKT_TEST_RANKS"]
+
+
+class Drain(Whole):
+    def points(self, server, names, **env):
+        """Programs at their mid points: {name: (program, session)}"""
+        begun, self.all_points = {}, []
+        for name in names:
+            before = {s["session"] for s in runner.sessions_of(self.tree, server)}
+            directory = os.path.join(self.dir, name)
+            os.mkdir(directory)
+            point = os.path.join(directory, "phase")
+            self.all_points.append(point)
+            environment = runner.clean_environment()
+            environment.update({"CKT_TEST_PHASE_FILE": point, "HOME": self.home}, **env)
+            program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], environment)
+            self.programs.append(program)
+            program.wait_ready(point + ".ready", 60)
+            (session,) = {s["session"] for s in runner.sessions_of(self.tree, server)} - before
+            begun[name] = program, session
+        return begun
+
+    def go_all(self):
+        for point in self.all_points:
+            for suffix in ("", "2", "3"):
+                open(point + ".go" + suffix, "w", encoding="utf-8").close()
+
+    def all_right(self, begun, expected):
+        self.go_all()
+        for program, _ in begun.values():
+            code, out, err = program.wait(60)
+            self.assertEqual(code, 0, out + err)
+            self.assertEqual(out, expected)
+
+    def drain(self, server, *words, **env):
+        code, out, err = self.may_fail(server, "--json", "drain", *words, **env)
+        return code, json.loads(out) if out else None, err
+
+    def at(self, server):
+        return {s["session"] for s in runner.sessions_of(self.tree, server)}
+
+    def outcomes(self, told):
+        return {u["job"] or u["session"]: u["outcome"] for u in told["units"]}
+
+    def refused(self, server, says):
+        done = subprocess.run([self.tree.tool("cricket-run"), "--server", server.address, PROGRAM], capture_output=True, text=True, timeout=60, check=False,
+                              env={**runner.clean_environment(), "HOME": self.home})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(says, done.stderr)
+
+    def test_moved(self):
+        """Three programs go to two servers and end as they would have; the first server ends."""
+        expected = self.expected()
+        first, second, third = (self.server(name) for name in ("first", "second", "third"))
+        begun = self.points(first, ("a", "b", "c"))
+        to = second.address + "," + third.address
+        code, told, err = self.drain(first, "--to", to, "--stop")
+        self.assertEqual((code, told["left"], told["stopped"]), (0, 0, True), err)
+        self.assertEqual(self.outcomes(told), {session: "moved" for _, session in begun.values()})
+        self.assertEqual(self.at(second) | self.at(third), {session for _, session in begun.values()})
+        self.assertEqual(first.process.wait(60), 0)
+        self.all_right(begun, expected)
+
+    def test_shown(self):
+        """What a server that drains refuses and says, and that it takes programs again."""
+        first, second = self.server("first", "--audit", os.path.join(self.dir, "audit")), self.server("second")
+        begun = self.points(first, ("a",))
+        program, session = begun["a"]
+        self.assertNotIn("draining", self.ctl(first, "info"))
+        self.assertNotIn("draining", json.loads(self.ctl(first, "info", "--json")))
+        code, told, err = self.drain(first)
+        self.assertEqual((code, told["left"]), (11, 1), err)
+        self.assertEqual(told["units"][0]["reason"], "no other server is named: give --to, or --save")
+        self.refused(first, "is drained for maintenance and takes no new sessions: use another server")
+        # It may be told where to go later; the time stays.
+        since = json.loads(self.ctl(first, "info", "--json"))["draining"]["since"]
+        code, told, err = self.drain(first, "--to", "unix:/nowhere/socket")
+        self.assertEqual((code, told["left"]), (11, 1), err)
+        self.assertEqual(told["units"][0]["reason"], "none of the servers of --to can take it now")
+        self.refused(first, "use one of the servers unix:/nowhere/socket")
+        self.assertEqual(json.loads(self.ctl(first, "info", "--json"))["draining"], {"since": since, "to": "unix:/nowhere/socket"})
+        self.assertIn("draining    since ", self.ctl(first, "info"))
+        self.assertEqual(json.loads(self.ctl(first, "ps", "--json"))["draining"]["since"], since)
+        doctor = json.loads(self.may_fail(first, "--json", "doctor")[1])
+        self.assertIn("draining", [check["name"] for check in doctor["checks"]])
+        code, out, err = self.may_fail(first, "place", "least-loaded", "--server", second.address)
+        self.assertEqual((code, out.strip()), (0, second.address), err)
+        self.assertIn("it is drained for maintenance; it is left out", err)
+        # A client that reconnects is no new one.
+        self.assertEqual(self.state(first, session), "running")
+        # Images of others are refused, its own are not.
+        image = os.path.join(self.dir, "image")
+        self.ctl(first, "checkpoint", session, image, "--stop")
+        other, theirs = self.start(second, "theirs")
+        far = os.path.join(self.dir, "far")
+        self.ctl(second, "checkpoint", theirs, far)
+        code, _, err = self.may_fail(first, "restore", far)
+        self.assertEqual(code, 1)
+        self.assertIn("is drained for maintenance", err)
+        self.finish(other)
+        self.ctl(first, "restore", image)
+        self.ctl(first, "drain", "--undo")
+        self.assertNotIn("draining", self.ctl(first, "info"))
+        self.all_right({"a": (program, session)}, self.expected())
+        late, _ = self.start(first, "late")
+        self.finish(late)
+        with open(os.path.join(self.dir, "audit"), encoding="utf-8") as f:
+            lines = [json.loads(line) for line in f]
+        calls = [(line.get("object"), line["result"]) for line in lines if line.get("call") == "drain"]
+        self.assertEqual([c for c in calls if c[0] != "look"], [("on", "ok"), ("on", "ok"), ("off", "ok")])
+
+    def test_saved(self):
+        """No server would have them: they are saved, and come back with the server after it."""
+        expected = self.expected()
+        first = self.server("first")
+        begun = self.points(first, ("a", "b"))
+        images = os.path.join(self.dir, "images")
+        os.mkdir(images)
+        code, told, err = self.drain(first, "--save", images, "--stop")
+        self.assertEqual((code, told["left"]), (0, 0), err)
+        self.assertEqual(sorted(self.outcomes(told).values()), ["saved", "saved"])
+        self.assertEqual(first.process.wait(60), 0)
+        second = self.server("second")
+        for _, session in begun.values():
+            self.ctl(second, "restore", os.path.join(images, session))
+        self.all_right(begun, expected)
+
+    def test_wrong(self):
+        """Command lines that are none; a server that is not told anything by them."""
+        server = self.server("s")
+        for words, says in ((("--jobs", "0"), "--jobs"), (("--jobs", "65"), "--jobs"), (("--to", "a,,b"), "--to"), (("--to", "x" * 300), "--to"),
+                            (("--undo", "--stop"), "--undo"), (("--deadline", "x"), "--deadline"),
+                            (("--to", "a,b", "--client-address", "c"), "--client-address")):
+            code, _, err = self.may_fail(server, "drain", *words)
+            self.assertEqual(code, 2, err)
+            self.assertIn(says, err)
+        self.assertNotIn("draining", self.ctl(server, "info"))
+        for words in ((), ("--job", "x"), ("x", "--job", "x", "--to", "y"), ("--job", "a b", "--to", "y")):
+            self.assertEqual(self.may_fail(server, "migrate", *words)[0], 2)
+
+    def test_may(self):
+        """Only an administrator drains; a token's user learns of it."""
+        token = self.token("alice")
+        server = self.server("s", "--tokens", self.tokens)
+        os.rename(server.socket, server.socket + ".hidden")
+        code, _, err = self.may_fail(server, "drain", CRICKET_TOKEN_FILE=token)
+        self.assertEqual(code, 1)
+        self.assertIn("only an administrator may drain a server", err)
+        os.rename(server.socket + ".hidden", server.socket)
+        runner.cricketctl(self.tree, "--server", "unix:" + server.socket, "drain")
+        code, out, _ = self.may_fail(server, "info", CRICKET_TOKEN_FILE=token)
+        self.assertIn("draining", out)
+
+    def test_kept(self):
+        """A crash of the server keeps it draining, and an orderly end does not."""
+        first = self.server("first")
+        options = ("--socket", first.socket)
+        self.assertEqual(self.drain(first, "--to", "elsewhere:7350")[0], 0)
+        first.process.kill()
+        first.process.wait()
+        second = self.server("second", *options)
+        second.socket = first.socket
+        self.assertEqual(json.loads(self.ctl(second, "info", "--json"))["draining"]["to"], "elsewhere:7350")
+        second.process.terminate()
+        self.assertEqual(second.process.wait(60), 0)
+        third = self.server("third", *options)
+        self.assertNotIn("draining", self.ctl(third, "info"))
+        # A file that is no such one: somebody meant to drain.
+        third.process.kill()
+        third.process.wait()
+        for text in (b"", b"v1 x y\n", b"v1 5 " + b"a" * 400 + b"\n", b"v1 5 a\x1b[2J\n", bytes(5000)):
+            with open(os.path.join(first.socket + ".d", "draining"), "wb") as f:
+                f.write(text)
+            fourth = self.server("fourth-%d" % len(text), *options)
+            self.assertEqual(json.loads(self.ctl(fourth, "info", "--json"))["draining"]["to"], "")
+            fourth.process.kill()
+            fourth.process.wait()
+
+    def test_job(self):
+        """A job of two ranks that wait for each other's work moves as a whole."""
+        first, second = self.server("first"), self.server("second")
+        work = os.path.join(self.dir, "work")
+        enough = os.path.join(work, "enough")
+        os.mkdir(work)
+        for name in ("0.1", "1.0"):
+            os.mkfifo(os.path.join(work, name))
+        programs = []
+        for rank in range(2):
+            directory = os.path.join(self.dir, "rank-%d" % rank)
+            os.mkdir(directory)
+            environment = runner.clean_environment()
+            environment.update({"HOME": self.home, "CRICKET_JOB": "train"})
+            programs.append(runner.Program(directory, [self.tree.tool("cricket-run"), "--server", first.address, RANKS, str(rank), "2", work, "run", enough],
+                                           environment))
+        self.programs += programs
+        self.wait(lambda: all(os.path.exists(os.path.join(work, "%d.going" % r)) for r in range(2)))
+        code, told, err = self.drain(first, "--to", second.address)
+        self.assertEqual((code, self.outcomes(told)), (0, {"train": "moved"}), (told, err))
+        self.assertEqual(told["units"][0]["sessions"], 2)
+        self.assertEqual(len(self.at(second)), 2)
+        for name in (enough, enough + ".on"):
+            open(name, "w", encoding="utf-8").close()
+        for program in programs:
+            code, out, err = program.wait(60)
+            self.assertEqual((code, out), (0, b"ok\n"), err)
+        self.assertEqual([e for e in os.listdir("/dev/shm") if e.startswith("cricket-migrate-job")], [])
+
+    def test_killed(self):
+        """cricketctl is killed at its points, at any of a migration's, and called again: nothing is lost, and nothing is left."""
+        expected = self.expected()
+        for point in (222, 223, 207, 208, 209, 210, 211):
+            first, second = self.server("first-%d" % point), self.server("second-%d" % point)
+            begun = self.points(first, ("a-%d" % point, "b-%d" % point))
+            own = {session for _, session in begun.values()}
+            code, told, err = self.drain(first, "--to", second.address, "--jobs", "1", CRICKET_FAULT=str(point))
+            if point in (222, 223):
+                self.assertEqual(code, -signal.SIGKILL, err)
+            else:
+                self.assertIn("was ended by signal 9", " ".join(u["reason"] or "" for u in told["units"]))
+            # Of 209 both have it: the one that its client has not claimed ends.
+            self.assertEqual(self.at(first) | self.at(second), own)
+            # What the dead one froze goes on before it can move.
+            self.wait(lambda: all(s["state"] == "running" for s in runner.sessions_of(self.tree, first)))
+            code, told, err = self.drain(first, "--to", second.address, "--stop")
+            self.assertEqual((code, told["left"]), (0, 0), (point, told, err))
+            self.assertEqual(self.at(second), own)
+            self.all_right(begun, expected)
+            self.assertEqual(first.process.wait(60), 0)
+            second.stop()
+
+    def test_deadline(self):
+        """A move that takes too long is ended, and its session goes on where it was."""
+        expected = self.expected()
+        first, second = self.server("first"), self.server("second")
+        begun = self.points(first, ("a",))
+        # The target does not answer: the move cannot end by itself.
+        os.kill(second.process.pid, signal.SIGSTOP)
+        try:
+            code, told, err = self.drain(first, "--to", second.address, "--deadline", "1")
+        finally:
+            os.kill(second.process.pid, signal.SIGCONT)
+        self.assertEqual((code, told["left"]), (11, 1), err)
+        self.wait(lambda: self.state(first, begun["a"][1]) == "running")
+        self.all_right(begun, expected)
+        # What ends by itself in time is no longer left.
+        self.ctl(first, "drain", "--undo")
+        begun = self.points(first, ("b",))
+        waiting = subprocess.Popen([self.tree.tool("cricketctl"), "--server", first.address, "drain", "--deadline", "60"], stdout=subprocess.PIPE, text=True,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        self.all_right(begun, expected)
+        out = waiting.communicate(timeout=60)[0]
+        self.assertEqual(waiting.returncode, 0, out)
+        self.assertIn("0 sessions left", out)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
