@@ -133,7 +133,7 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		"move a running session to another server or GPU", ckt_ctl_migrate,
 		.values = {CKT_VALUE_SESSION}},
 	{"drain", 0, 0, false, "to deadline stop save jobs undo client-address",
-		"drain [--to ADDRESS,...] [--save DIR] [--jobs N] [--deadline SECONDS] [--stop]\n"
+		"drain [--to ADDRESS,...] [--client-address ADDRESS] [--save DIR] [--jobs N] [--deadline SECONDS] [--stop]\n"
 		"       drain --undo",
 		"move all sessions away and take no new ones, before maintenance", ckt_ctl_drain,
 		"Exit status: 0 if no session is left; if some are, 10 and their number, at most 99.\n"},
