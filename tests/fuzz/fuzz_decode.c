@@ -192,6 +192,8 @@ static const struct {
 	PROTOCOL(ckt_environment_args),
 	PROTOCOL(ckt_environment_res),
 	PROTOCOL(ckt_control_watch_res),
+	PROTOCOL(ckt_control_drain_args),
+	PROTOCOL(ckt_control_drain_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

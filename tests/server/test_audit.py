@@ -64,6 +64,7 @@ CALLS = {
     "trace": (("SESSION", u32(0) + u32(0) + u64(0)), "SESSION", None, "ok"),
     "turns": (text(""), None, None, "ok"),
     "waits": (u32(0), None, None, "ok"),
+    "drain": (u32(0) + text(""), None, "look", "ok"),
     "replace": (b"", None, None, "refused"),
     "watch": None,  # it has no line: see test_watch
     # Reading a trace has a line only where it is refused.

@@ -119,7 +119,7 @@ static void test_json(void)
 	TEXT(json_string_value(json_object_get(json_array_get(array, 0), "class")), "best-effort");
 	IS(json_integer_value(json_object_get(json_array_get(array, 0), "used_us")), 1500000);
 	json_decref(json);
-	IS(seen_count, 10);
+	IS(seen_count, 11);
 	/* An older server ends that connection. */
 	replies[CKT_CONTROL_WARM].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);

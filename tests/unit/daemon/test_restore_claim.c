@@ -162,6 +162,34 @@ static void test_marks(void)
 		}
 }
 
+/* A server that drains takes back what it wrote or parked, and nothing else. */
+static void test_drained(void)
+{
+	static const struct {
+		enum image image;
+		int mark; /* -1: none */
+		int result;
+	} cases[] = {{SEALED, -1, 0}, {DERIVED, -1, -EBUSY}, {DERIVED, CKT_MARK_PARKED, 0},
+		{DERIVED, CKT_MARK_MOVED, -EBUSY}, {BROKEN, -1, -EBADMSG}};
+	server.drain.on = true;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct ckt_session session, *other;
+		bool end;
+		make_origin(DERIVED);
+		if (cases[i].mark >= 0)
+			IS(ckt_session_mark_write(&server, id,
+				   (enum ckt_session_mark)cases[i].mark, ALICE, true, "x"),
+				0);
+		IS(claim(&session, &alice, cases[i].image, &other, &end), cases[i].result);
+		if (cases[i].result == -EBUSY)
+			HAS(message, "is drained for maintenance");
+		if (cases[i].mark >= 0)
+			ckt_session_mark_remove(
+				&server, id, (enum ckt_session_mark)cases[i].mark, 0);
+	}
+	server.drain.on = false;
+}
+
 static void test_sessions(void)
 {
 	static const struct {
@@ -254,5 +282,6 @@ static void test_claimant(void)
 		ckt_claimant_may(&server, &nobody, CKT_UID_UNKNOWN));
 }
 
-UNIT_SUITE(restore_claim, {"owner", test_owner}, {"marks", test_marks}, {"sessions", test_sessions},
+UNIT_SUITE(restore_claim, {"owner", test_owner}, {"marks", test_marks},
+	{"drained", test_drained}, {"sessions", test_sessions},
 	{"claimant", test_claimant})
