@@ -70,6 +70,9 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_SYNC",
 		"1 waits for every call, so that the call that caused an error reports "
 		"it"},
+	{"CRICKET_TLS_FIRST",
+		"what happens to a server that is met for the first time and whose certificate "
+		"comes from no known authority: ask (the default), accept or refuse"},
 	{"CRICKET_TOKEN_FILE", "file with the token of a server that requires one"},
 	{"CRICKET_TRACE",
 		"file for a record of every call, which Perfetto and chrome://tracing "
