@@ -47,6 +47,10 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_JOB_MOVE_RELEASED = 221, /* the first session of it has ended there */
 	CKT_FAULT_CTL_DRAIN_BEGUN = 222,       /* the server drains, but nothing has moved */
 	CKT_FAULT_CTL_DRAIN_MOVED = 223,       /* a session has moved, others have not */
+	/* the files of a certificate are on the disk, but the ledger does not know it */
+	CKT_FAULT_CTL_CERTIFICATE_WRITTEN = 230,
+	CKT_FAULT_CTL_CERTIFICATE_LEDGER = 231, /* the ledger knows it, but its files have no names */
+	CKT_FAULT_CTL_CERTIFICATE_NAMED = 232,  /* the first of its files has replaced an older one */
 };
 
 void ckt_fault(enum ckt_fault_point point);

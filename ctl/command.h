@@ -51,6 +51,8 @@ struct ckt_ctl_args {
 	/* token */
 	const char *tokens, *role, *project, *expires, *max_sessions, *session_memory,
 		*session_host_memory;
+	/* certificate */
+	const char *dir, *out, *address, *days, *permit, *fingerprint;
 	const char *command; /* the subcommand */
 	char *const *words;  /* the arguments after it; not owned */
 	int word_count;

@@ -88,6 +88,22 @@ const struct ckt_ctl_option ckt_ctl_options[] = {
 	{{"session-host-memory", "SIZE",
 		 "memory of the server's host that one of its sessions may take"},
 		OF_SOME, VALUE(session_host_memory)},
+	{{"dir", "DIR",
+		 "the authority's directory (default /etc/cricket/ca for root, else ~/.config/cricket/ca)",
+		 CKT_VALUE_DIRECTORY},
+		OF_SOME, VALUE(dir)},
+	{{"out", "DIR", "where the files go (default: a new directory of that name)",
+		 CKT_VALUE_DIRECTORY},
+		OF_SOME, VALUE(out)},
+	{{"address", "IP,...", "numeric addresses by which clients look for the server"}, OF_SOME,
+		VALUE(address)},
+	{{"days", "N", "how long it is valid (default 365; an authority 3650)"}, OF_SOME,
+		VALUE(days)},
+	{{"permit", "NAME,...",
+		 "the only domains, addresses and networks for which the authority may sign"},
+		OF_SOME, VALUE(permit)},
+	{{"fingerprint", "FINGERPRINT", "of the server's key: SHA256: and 43 characters"}, OF_SOME,
+		VALUE(fingerprint)},
 };
 const size_t ckt_ctl_option_count = sizeof ckt_ctl_options / sizeof *ckt_ctl_options;
 
@@ -172,6 +188,19 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		"the tokens of a server on this host", ckt_ctl_token,
 		"The server reads its file of tokens again by itself.  'add' prints the token: it is kept nowhere else.\n",
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_TEXT}, .first_words = "add list revoke"},
+	{"certificate", 1, 18, false, "dir out address days permit fingerprint role project",
+		"certificate init [--dir DIR] [--days N] [--permit NAME,...]\n"
+		"       certificate issue server NAME... [--address IP,...] [--days N] [--out DIR] [--dir DIR]\n"
+		"       certificate issue client USER [--role ROLE] [--project NAME,...] [--days N] [--out DIR] [--dir DIR]\n"
+		"       certificate renew [server|client] NAME [--days N] [--out DIR] [--dir DIR]\n"
+		"       certificate revoke [[server|client] NAME|SERIAL] [--days N] [--out DIR] [--dir DIR]\n"
+		"       certificate show [NAME|FILE] [--dir DIR]\n"
+		"       certificate trust HOST[:PORT] [--fingerprint FINGERPRINT]",
+		"a small certificate authority on this host, and servers without one",
+		ckt_ctl_certificate,
+		"'issue' writes cert.pem, key.pem and ca.pem.  'revoke' writes crl.pem; without a name it writes it again, valid for longer.\n",
+		.values = {CKT_VALUE_TEXT, CKT_VALUE_TEXT, CKT_VALUE_TEXT},
+		.first_words = "init issue renew revoke show trust"},
 	{"cdi", 0, 0, false, "output", "cdi [-o|--output FILE]",
 		"describe the client and the server for containers (CDI)", ckt_ctl_cdi,
 		"Write it to /etc/cdi/cricket.json; containers then take --device cricket/gpu=all, or =0, =1, ... for one GPU.\n"},

@@ -25,3 +25,4 @@ int ckt_ctl_image(const struct ckt_ctl_args *args);
 int ckt_ctl_limit(const struct ckt_ctl_args *args);
 int ckt_ctl_cdi(const struct ckt_ctl_args *args);
 int ckt_ctl_token(const struct ckt_ctl_args *args);
+int ckt_ctl_certificate(const struct ckt_ctl_args *args);
