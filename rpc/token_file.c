@@ -110,6 +110,13 @@ uint32_t ckt_owner_of_token(const char *name)
 	return number == CKT_UID_UNKNOWN ? OWNER_TOKEN : number;
 }
 
+uint32_t ckt_owner_of_certificate(const char *user)
+{
+	char name[CKT_OWNER_NAME_SIZE];
+	snprintf(name, sizeof name, "certificate:%s", user);
+	return ckt_owner_of_token(name);
+}
+
 bool ckt_owner_is_token(uint32_t owner)
 {
 	return owner & OWNER_TOKEN && owner != CKT_UID_UNKNOWN;

@@ -31,8 +31,8 @@ enum {
 	CKT_TOKEN_NAME_MAX = 32,
 	CKT_TOKEN_PROJECTS_MAX = 8,
 	CKT_TOKENS_MAX = 4096,
-	/* "token:" and the name, with its end */
-	CKT_OWNER_NAME_SIZE = 6 + CKT_TOKEN_NAME_MAX + 1,
+	/* "certificate:" and the name, with its end */
+	CKT_OWNER_NAME_SIZE = 12 + CKT_TOKEN_NAME_MAX + 1,
 };
 
 /* Who is more may do all that who is less may do. */
@@ -73,9 +73,12 @@ const struct ckt_token_entry *ckt_token_file_find_id(
 
 /*
  * Owners are numbers wherever a session's owner is kept or compared: a user of the host is its uid,
- * a token a number above all uids that Linux systems give out, made of its name.
+ * a token a number above all uids that Linux systems give out, made of its name.  The user of a
+ * certificate (certificate.h) is the token of the name "certificate:NAME", which no token can have.
  */
 uint32_t ckt_owner_of_token(const char *name);
+uint32_t ckt_owner_of_certificate(const char *user);
+/* Or a certificate. */
 bool ckt_owner_is_token(uint32_t owner);
 /* NULL: none of this number. */
 const struct ckt_token_entry *ckt_token_file_find_owner(

@@ -351,7 +351,7 @@ static int init(struct ckt_server *server, char *message)
 	int result = init_process(server, message);
 	if (result)
 		return result;
-	if (init_users(server, message))
+	if (ckt_certificates_open(server, message, MESSAGE_SIZE) || init_users(server, message))
 		return CKT_EXIT_USAGE;
 	if (init_paths(server, message))
 		return EXIT_FAILURE;
@@ -428,6 +428,7 @@ static void fini(struct ckt_server *server)
 	ckt_audit_close(server->audit);
 	explicit_bzero(&server->token, sizeof server->token);
 	ckt_tokens_close(server);
+	ckt_certificates_close(server);
 	ckt_limits_close(server);
 	ckt_turns_fini(server);
 	explicit_bzero(&server->key, sizeof server->key);

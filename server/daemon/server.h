@@ -19,6 +19,7 @@
 #include "server/daemon/options.h"
 #include "server/daemon/peer/drain.h"
 #include "server/daemon/peer/record_stream.h"
+#include "server/daemon/policy/certificates.h"
 #include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/tokens.h"
 #include "server/daemon/policy/wait_queue.h"
@@ -69,6 +70,7 @@ struct ckt_server {
 	struct ckt_loop loop;
 	struct ckt_token token; /* of --token-file */
 	struct ckt_tokens tokens;
+	struct ckt_certificates certificates; /* of peers; without TLS there are none */
 	struct ckt_token key; /* see server_key.h */
 	time_t key_made;
 	uint8_t key_name[CKT_KEY_NAME_SIZE];

@@ -290,6 +290,18 @@ static void put_events(struct ckt_server *server, struct ckt_metric_writer *to)
 			(double)counters->strangers[kind]);
 }
 
+static void put_certificates(struct ckt_server *server, struct ckt_metric_writer *to)
+{
+	time_t end;
+	ckt_metric_begin(to, CKT_METRIC_CERTIFICATES);
+	for (int which = 0; which < CKT_EXPIRINGS; which++)
+		if (ckt_certificate_expiry_of(server, (enum ckt_expiring)which, &end))
+			ckt_metric_put(to,
+				(const char *const[]){"certificate",
+					ckt_expiring_name((enum ckt_expiring)which), NULL},
+				(double)end);
+}
+
 /* ---- The process */
 
 static unsigned open_descriptors(void)
@@ -347,6 +359,7 @@ char *ckt_metrics_collect(struct ckt_server *server, bool openmetrics, size_t *r
 	put_memory(server, &to, &sums);
 	put_calls(&to, &sums);
 	put_events(server, &to);
+	put_certificates(server, &to);
 	put_process(server, &to);
 	put_single(&to, CKT_METRIC_SCRAPES, (double)scrapes);
 	scrape_ns += (uint64_t)(ckt_now_ns() - begun);

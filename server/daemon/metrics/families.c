@@ -54,6 +54,8 @@ const struct ckt_metric_family ckt_metric_families[CKT_METRICS] = {
 		"Time that sessions of the owner had the GPU in their turns."},
 	[CKT_METRIC_STRANGERS] = {"cricket_refusals", "counter",
 		"What the server refused or missed, by kind; the log holds the first of each."},
+	[CKT_METRIC_CERTIFICATES] = {"cricket_certificate_expiry_timestamp_seconds", "gauge",
+		"When a certificate of TLS expires, in seconds since the epoch."},
 	[CKT_METRIC_SCRAPES] = {"cricket_scrapes", "counter",
 		"Texts of metrics that the server has made."},
 	[CKT_METRIC_SCRAPE_SECONDS] = {"cricket_scrape_seconds", "counter",

@@ -7,6 +7,7 @@
 
 #include "rpc/session_key.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/peer/peer_certificate.h"
 
 enum {
 	VERSION = 1,            /* of CRICKET_SESSION_PROG */
@@ -76,7 +77,11 @@ static const struct ckt_token_entry *judge_proof(
 void ckt_entry_judge_token(
 	struct ckt_peer *peer, const struct ckt_entry *entry, struct ckt_entry_facts *ret_facts)
 {
-	ret_facts->token = CKT_PROOF_NONE;
+	/* A certificate has proved itself in the handshake; a token beside it counts instead. */
+	bool certified = ckt_peer_certificate_entry(peer);
+	ret_facts->token = certified ? CKT_PROOF_RIGHT : CKT_PROOF_NONE;
+	if (certified)
+		peer->token = peer->certificate->owner;
 	if ((!entry->hmac && !entry->credential.has_token) || !ckt_tokens_known(peer->server))
 		return;
 	const struct ckt_token_entry *token =

@@ -17,6 +17,7 @@
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer_audit.h"
+#include "server/daemon/peer/peer_certificate.h"
 #include "server/daemon/peer/entry.h"
 #include "server/daemon/peer/client_container.h"
 #include "server/daemon/policy/admission.h"
@@ -74,6 +75,7 @@ void ckt_peer_close(struct ckt_peer *peer)
 	ckt_daemon_image_peer_gone(peer);
 	ckt_daemon_job_peer_gone(peer);
 	ckt_stage_peer_gone(peer);
+	ckt_peer_certificate_drop(peer);
 	if (!peer->holds)
 		peer_free(peer);
 }
@@ -133,9 +135,12 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 	}
 }
 
-/* Of the token that the peer proved, as long as that is valid; NULL: none. */
+/* Of the token or certificate that the peer proved, as long as that is valid; NULL: none. */
 static const struct ckt_token_entry *token_entry(const struct ckt_peer *peer)
 {
+	/* Its own certificate, and not another one of the same name. */
+	if (peer->certificate && peer->certificate->owner == peer->token)
+		return ckt_peer_certificate_entry(peer);
 	return ckt_tokens_find_owner(peer->server, peer->token);
 }
 
@@ -165,7 +170,7 @@ struct ckt_control_facts ckt_peer_control_facts(const struct ckt_peer *peer, uin
 	return (struct ckt_control_facts){.uid = local_uid(peer),
 		.token = entry ? peer->token : 0,
 		.role = entry ? entry->role : CKT_ROLE_USER,
-		.operates = entry && ckt_tokens_operates(peer->server, peer->token, owner_uid),
+		.operates = ckt_token_entry_operates(peer->server, entry, owner_uid),
 		.owner_uid = owner_uid};
 }
 
@@ -624,7 +629,8 @@ static void greet(struct ckt_peer *peer)
 	const struct ckt_server *server = peer->server;
 	bool knows_token = ckt_tokens_known(server);
 	bool needs_token =
-		knows_token && peer->who.kind != CKT_PEER_UNIX && !server->options.insecure;
+		knows_token && peer->who.kind != CKT_PEER_UNIX && !server->options.insecure &&
+		!ckt_peer_certificate_entry(peer);
 	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION};
 	uint32_t flavours[CKT_AUTH_FLAVOURS_MAX];
 	u_int count = 0;

@@ -2,8 +2,10 @@
 /* Identities; see identity.h. */
 #include "server/daemon/policy/identity.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rpc/token_file.h"
@@ -25,6 +27,33 @@ struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who)
 	if (!ckt_auth_address_is_v4(who->address))
 		memset(identity.network + 8, 0, 8);
 	return identity;
+}
+
+int ckt_identity_of_certificate(const void *der, size_t size_bytes,
+	struct ckt_certificate *ret_certificate, struct ckt_identity *ret_identity,
+	char *ret_message, size_t message_size)
+{
+	struct ckt_certificate certificate;
+	time_t now = time(NULL);
+	int result = ckt_certificate_read(der, size_bytes, &certificate, ret_message, message_size);
+	if (result)
+		return result;
+	if (!*certificate.user) {
+		snprintf(ret_message, message_size, "the certificate names no user");
+		return -ENOENT;
+	}
+	if (!ckt_certificate_is_valid(&certificate, now)) {
+		snprintf(ret_message, message_size,
+			now < certificate.not_before
+				? "the certificate of '%s' is not valid yet: look at the clocks"
+				: "the certificate of '%s' has expired: renew it with cricketctl "
+				  "certificate renew",
+			certificate.user);
+		return -EACCES;
+	}
+	*ret_identity = ckt_identity_of_owner(ckt_owner_of_certificate(certificate.user));
+	*ret_certificate = certificate;
+	return 0;
 }
 
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b)

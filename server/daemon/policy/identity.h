@@ -3,7 +3,7 @@
  * An identity: the party for which sessions, connections, stages and bytes count.
  *
  *	before the hello	the network address (IPv6: its /64), or the user of a UNIX socket
- *	afterwards		the user, the token's owner, or nobody at that address
+ *	afterwards		the user, the token's or certificate's owner, or nobody at that address
  *
  * Threading: no shared state.
  */
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rpc/certificate.h"
 #include "rpc/identity.h"
 
 struct ckt_identity {
@@ -19,8 +20,8 @@ struct ckt_identity {
 		CKT_IDENTITY_NONE,
 		CKT_IDENTITY_ADDRESS,
 		CKT_IDENTITY_USER,
-		CKT_IDENTITY_TOKEN,
-		CKT_IDENTITY_NEXT /* whoever comes next: of warm workers (warm_workers.h) */
+		CKT_IDENTITY_TOKEN, /* or a certificate: see rpc/token_file.h */
+		CKT_IDENTITY_NEXT   /* whoever comes next: of warm workers (warm_workers.h) */
 	} kind;
 	uint32_t
 		uid; /* CKT_IDENTITY_USER; CKT_IDENTITY_TOKEN: its owner number, rpc/token_file.h */
@@ -32,6 +33,14 @@ struct ckt_identity {
 struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who);
 /* The identity of an owner that is known: a user or a token. */
 struct ckt_identity ckt_identity_of_owner(uint32_t owner);
+/*
+ * The identity of the user whom a certificate (DER) names, valid now.  Who signed it is TLS's
+ * question, and whether it was revoked that of certificates.h.  -ENOENT: it names no user; -EACCES: it
+ * is not valid now; -EINVAL: malformed; with a sentence.
+ */
+int ckt_identity_of_certificate(const void *der, size_t size_bytes,
+	struct ckt_certificate *ret_certificate, struct ckt_identity *ret_identity,
+	char *ret_message, size_t message_size);
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
 enum { CKT_IDENTITY_FILE_NAME = 16 };
 /* A name for files: the owner's number, "next", or "anonymous" for all that have none. */

@@ -134,7 +134,9 @@ const struct ckt_token_entry *ckt_tokens_find_owner(struct ckt_server *server, u
 		ckt_tokens_refresh(server);
 	const struct ckt_token_entry *entry =
 		ckt_token_file_find_owner(&server->tokens.file, owner);
-	return entry && !ckt_token_is_expired(entry) ? entry : NULL;
+	if (!entry)
+		return ckt_certificates_find_owner(server, owner);
+	return !ckt_token_is_expired(entry) ? entry : NULL;
 }
 
 const char *ckt_tokens_project(struct ckt_server *server, uint32_t owner)
@@ -143,10 +145,10 @@ const char *ckt_tokens_project(struct ckt_server *server, uint32_t owner)
 	return entry && entry->project_count ? entry->projects[0] : "";
 }
 
-bool ckt_tokens_operates(struct ckt_server *server, uint32_t token, uint32_t owner)
+bool ckt_token_entry_operates(
+	struct ckt_server *server, const struct ckt_token_entry *entry, uint32_t owner)
 {
 	const char *project = ckt_tokens_project(server, owner);
-	const struct ckt_token_entry *entry = ckt_tokens_find_owner(server, token);
 	if (!entry || entry->role < CKT_ROLE_OPERATOR || !*project)
 		return false;
 	for (unsigned i = 0; i < entry->project_count; i++)
@@ -155,11 +157,27 @@ bool ckt_tokens_operates(struct ckt_server *server, uint32_t token, uint32_t own
 	return false;
 }
 
+bool ckt_tokens_operates(struct ckt_server *server, uint32_t token, uint32_t owner)
+{
+	return ckt_token_entry_operates(server, ckt_tokens_find_owner(server, token), owner);
+}
+
+/* Of a certificate that was shown; NULL: it is no certificate's. */
+static const char *certificate_name(struct ckt_server *server, uint32_t owner)
+{
+	return ckt_token_file_find_owner(&server->tokens.file, owner)
+		? NULL
+		: ckt_certificates_name(server, owner);
+}
+
 void ckt_owner_text(struct ckt_server *server, uint32_t owner, char ret_text[CKT_OWNER_NAME_SIZE])
 {
 	const struct ckt_token_entry *entry = ckt_tokens_find_owner(server, owner);
+	const char *certificate = certificate_name(server, owner);
 	if (owner == CKT_UID_UNKNOWN)
 		snprintf(ret_text, CKT_OWNER_NAME_SIZE, "nobody");
+	else if (certificate)
+		snprintf(ret_text, CKT_OWNER_NAME_SIZE, "certificate:%s", certificate);
 	else if (ckt_owner_is_token(owner))
 		snprintf(ret_text, CKT_OWNER_NAME_SIZE, "token:%s", entry ? entry->name : "?");
 	else

@@ -40,13 +40,19 @@ void ckt_tokens_refresh(struct ckt_server *server);
 /* NULL: none; an expired one is found. */
 const struct ckt_token_entry *ckt_tokens_find_id(
 	struct ckt_server *server, const uint8_t id[CKT_TOKEN_ID_SIZE]);
-/* NULL: none that is valid now. */
+/* Also of a certificate (certificates.h).  NULL: none that is valid now. */
 const struct ckt_token_entry *ckt_tokens_find_owner(struct ckt_server *server, uint32_t owner);
 bool ckt_token_is_expired(const struct ckt_token_entry *entry);
 
-/* Whether the token is an operator's, of a project to which that owner's sessions belong. */
+/* Whether these are an operator's rights, of a project to which that owner's sessions belong. */
+bool ckt_token_entry_operates(
+	struct ckt_server *server, const struct ckt_token_entry *entry, uint32_t owner);
+/* The same of a token. */
 bool ckt_tokens_operates(struct ckt_server *server, uint32_t token, uint32_t owner);
 /* "" where the owner is of no project. */
 const char *ckt_tokens_project(struct ckt_server *server, uint32_t owner);
-/* The owner's name: "uid:1000", "token:alice", "token:?" for one that is not known, "nobody". */
+/*
+ * The owner's name: "uid:1000", "token:alice", "certificate:alice", "token:?" for one that is not
+ * known, "nobody".
+ */
 void ckt_owner_text(struct ckt_server *server, uint32_t owner, char ret_text[CKT_OWNER_NAME_SIZE]);

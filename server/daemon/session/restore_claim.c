@@ -29,7 +29,8 @@ bool ckt_claimant_may(
 	const struct ckt_control_facts facts = {.uid = claimant->uid,
 		.token = claimant->token,
 		.role = claimant->role,
-		.operates = ckt_tokens_operates(server, claimant->token, owner_uid),
+		.operates = claimant->role >= CKT_ROLE_OPERATOR &&
+			ckt_tokens_operates(server, claimant->token, owner_uid),
 		.owner_uid = owner_uid};
 	struct ckt_decision decision;
 	server->policy->control(&server_facts, &facts, &decision);
