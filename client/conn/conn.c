@@ -2,6 +2,7 @@
 /* The connection: opening, encoding into the ring, waiting.  See the drawing in conn.h. */
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"
+#include "client/conn/replay.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -711,6 +712,7 @@ CUresult ckt_conn_open_session(
 	conn->copy = conn->offered_copy = ckt_conn_copy_of(&ok);
 	ckt_host_memory_answer(&ok);
 	ckt_lanes_allow(conn, &ok);
+	ckt_replay_open(conn, &ok);
 	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
 	conn->ring = mmap(
 		NULL, CKT_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

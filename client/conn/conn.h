@@ -56,6 +56,8 @@ enum {
 	CKT_CONN_SEVERAL = 2,
 };
 
+struct ckt_replay;
+
 /* A call that waits for its reply, on the caller's stack or (async) on the heap. */
 struct ckt_waiter {
 	struct ckt_waiter *hash_next;
@@ -160,6 +162,8 @@ struct ckt_conn {
 
 	struct ckt_lanes lanes;
 	struct ckt_module_hints module_hints;
+	/* CRICKET_DURABLE=1: what is sent again after a restore, see replay.h; NULL: nothing is kept */
+	struct ckt_replay *replay;
 
 	pthread_mutex_t state_lock;
 	pthread_cond_t state_cond; /* signalled when epoch changes or the session is lost */
@@ -244,6 +248,8 @@ void ckt_waiter_finish_all(struct ckt_conn *conn, CUresult error);
 /* take: makes this thread the reader when the present one stops.  leave: frees the place. */
 void ckt_conn_take_reader(struct ckt_conn *conn);
 void ckt_conn_leave_reader(struct ckt_conn *conn);
+/* Handles a callback of the worker: 0 or -EPROTO.  Precondition: this thread is the reader. */
+int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c);
 /* Reads what the worker sent before it ended.  Precondition: this thread is the reader. */
 void ckt_conn_read_last_words(struct ckt_conn *conn);
 

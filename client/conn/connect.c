@@ -10,6 +10,7 @@
 
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"
+#include "client/conn/replay.h"
 #include "client/conn/settings.h"
 #include "rpc/greeting.h"
 #include "rpc/lane.h"
@@ -90,8 +91,8 @@ static int choose_secret(
  * The server reads CUDA_VISIBLE_DEVICES, because it knows the GPUs; the hello holds it in pieces.
  */
 struct visible {
-	/* with room for the job, the rings and calls again */
-	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 4];
+	/* with room for the job, the rings, calls again and replays */
+	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 5];
 	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
 	unsigned count;
 };
@@ -138,7 +139,7 @@ uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
 }
 
 struct capabilities {
-	ckt_capability own[5], *list;
+	ckt_capability own[5 + CKT_REPLAY_PAST_MAX + 3], *list;
 	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
 	unsigned count;
 };
@@ -166,6 +167,10 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		ret->list[ret->count++] = (ckt_capability){.name = ret->job};
 	if (kind != CKT_HELLO_DATA)
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_AGAIN, 1};
+	if (kind == CKT_HELLO_RESUME)
+		ret->count += ckt_replay_capabilities(conn, ret->list + ret->count);
+	else if (kind == CKT_HELLO_NEW && ckt_settings.durable)
+		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, 1};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
 		ckt_settings.transport == CKT_TRANSPORT_SHM;
 	if (takes_rings && kind != CKT_HELLO_DATA && !conn->no_rings && ckt_net_is_local(fd))

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/conn/conn.h"
+#include "client/conn/replay.h"
 #include "client/trace/recorder.h"
 #include "base/fork.h"
 #include "base/log.h"
@@ -101,6 +102,8 @@ void ckt_conn_trim(struct ckt_conn *conn, uint64_t executed)
 			if (be64toh(seq) > executed)
 				return;
 			next = conn->head + CKT_MARK_SIZE + ckt_mark_size(record);
+			if (__builtin_expect(conn->replay != NULL, 0) && next <= sent)
+				ckt_replay_keep(conn, record);
 		}
 		if (next > sent)
 			return;
@@ -178,6 +181,8 @@ static int handle_reply(struct ckt_conn *conn, struct ckt_cursor *c)
 	if (header.deferred && !conn->deferred)
 		conn->deferred = (CUresult)header.deferred;
 	struct ckt_waiter *waiter = take_waiter(conn, header.xid);
+	if (__builtin_expect(conn->replay != NULL, 0) && waiter)
+		ckt_replay_note(conn, &header, waiter, c);
 	pthread_mutex_unlock(&conn->lock);
 	if (!waiter)
 		/* The client asked again after a break, and the call was answered twice. */
@@ -251,7 +256,7 @@ static void output(const struct ckt_conn *conn, const struct ckt_output_args *ar
 	}
 }
 
-static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
+int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 {
 	struct ckt_call_header header = {0};
 	if (!ckt_call_header_get(c, &header) || header.prog != CRICKET_CALLBACK_PROG)
@@ -260,6 +265,7 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		struct ckt_output_args args = {0};
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_output_args, &args))
 			return -EPROTO;
+		ckt_replay_lose(conn, "a kernel of it prints");
 		output(conn, &args);
 		xdr_free((xdrproc_t)xdr_ckt_output_args, (char *)&args);
 	} else if (header.proc == CKT_CALLBACK_MOVED) {
@@ -279,6 +285,7 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 			ckt_conn_host_call;
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_host_call_args, &args))
 			return -EPROTO;
+		ckt_replay_lose(conn, "it uses host functions");
 		if (host_call)
 			host_call(conn, &args);
 	} else if (header.proc == CKT_CALLBACK_LANE_PIECE) {
@@ -292,6 +299,11 @@ static int handle_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 			return -EPROTO;
 		ckt_module_hints_take(&conn->module_hints, &args);
 		xdr_free((xdrproc_t)xdr_ckt_modules_args, (char *)&args);
+	} else if (header.proc == CKT_CALLBACK_DURABLE) {
+		struct ckt_durable_args args = {0};
+		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_durable_args, &args))
+			return -EPROTO;
+		ckt_replay_durable(conn, args.executed);
 	} else if (header.proc == CKT_CALLBACK_NOTIFY) {
 		struct ckt_notify_args args = {0};
 		void (*notify)(struct ckt_conn * conn, const struct ckt_notify_args *args) =
@@ -312,7 +324,7 @@ static int handle_record(struct ckt_conn *conn, const uint8_t *data, size_t size
 		return -EPROTO;
 	uint32_t type;
 	memcpy(&type, data + 4, sizeof type);
-	return type ? handle_reply(conn, &c) : handle_callback(conn, &c);
+	return type ? handle_reply(conn, &c) : ckt_conn_take_callback(conn, &c);
 }
 
 /* Delivers every whole record in the buffer. */

@@ -18,6 +18,7 @@
 
 #include "client/conn/conn.h"
 #include "client/conn/hostmem.h"
+#include "client/conn/replay.h"
 #include "client/conn/settings.h"
 #include "base/log.h"
 
@@ -77,11 +78,18 @@ static bool candidate(const struct ckt_conn *conn, unsigned index, char *ret_add
  * generation, or it was saved before commands that were already reported as executed.  Those
  * commands have left the ring and cannot be sent again.
  */
-static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
+static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok, const char *address,
+	char *ret_message, size_t message_size)
 {
+	if (conn->replay)
+		return !ckt_replay_accepts(conn, ok, address, ret_message, message_size);
 	pthread_mutex_lock(&conn->lock);
 	bool older = ok->generation < conn->generation || ok->executed < conn->executed;
 	pthread_mutex_unlock(&conn->lock);
+	if (older)
+		snprintf(ret_message, message_size,
+			"%.256s holds an older state of the session than the program has seen",
+			address);
 	return older;
 }
 
@@ -99,12 +107,10 @@ static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
 			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
 			return -EAGAIN;
 		}
-		if (!result && is_older(conn, ret_ok)) {
+		if (!result && is_older(conn, ret_ok, address, ret_message, message_size)) {
 			ckt_transport_close(ret_found);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
-			snprintf(ret_message, message_size,
-				"%.256s holds an older state of the session than the program has seen",
-				address);
+			memset(ret_ok, 0, sizeof *ret_ok);
 			continue;
 		}
 		if (!result) {
@@ -188,6 +194,7 @@ static int switch_to(
 	if (!result) {
 		conn->generation = ok->generation;
 		conn->offered_copy = ckt_conn_copy_of(ok);
+		ckt_replay_attached(conn, ok);
 		snprintf(conn->server, sizeof conn->server, "%s", ok->server);
 		ckt_transport_close(&conn->transport);
 		ckt_transport_move(&conn->transport, found);
@@ -223,6 +230,8 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 		if (!result) {
 			result = tell_host_memory(&found, &ok);
 			if (!result)
+				result = ckt_replay_run(conn, &found, &ok, message, message_size);
+			if (!result)
 				result = switch_to(conn, &found, &ok);
 			if (!result)
 				ckt_lanes_allow(conn, &ok);
@@ -235,6 +244,8 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 				return true;
 			}
 			ckt_transport_close(&found);
+			if (result == -EILSEQ)
+				return false;
 		}
 		bool parked = atomic_load(&conn->parked);
 		if (parked && !told) {

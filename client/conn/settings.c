@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/processors.h"
 #include "base/environment.h"
+#include "base/size_text.h"
 
 struct ckt_settings ckt_settings;
 
@@ -179,6 +180,19 @@ static void load_spin(void)
 		"CRICKET_SPIN", 0, 100000, ckt_settings.processors > CKT_FEW_PROCESSORS ? 50 : 0);
 }
 
+static void load_durable(void)
+{
+	const char *text = getenv("CRICKET_REPLAY_MEMORY"), *directory = getenv("TMPDIR");
+	uint64_t bytes = (uint64_t)2 << 30;
+	ckt_settings.durable = load_number("CRICKET_DURABLE", 0, 1, 0);
+	if (text && *text && ckt_size_parse(text, &bytes))
+		ckt_log_user("CRICKET_REPLAY_MEMORY=%.32s is no size: give bytes, or a number with K, M "
+			     "or G; taking 2G",
+			text);
+	ckt_settings.replay_memory_bytes = bytes;
+	ckt_settings.replay_directory = directory && *directory ? directory : "/tmp";
+}
+
 void ckt_settings_load(void)
 {
 	load_log();
@@ -189,11 +203,16 @@ void ckt_settings_load(void)
 	const char *token = getenv("CRICKET_TOKEN_FILE");
 	ckt_settings.token_file = token && *token ? token : NULL;
 	ckt_settings.sync = load_number("CRICKET_SYNC", 0, 1, 0);
-	ckt_settings.share_memory = load_number("CRICKET_SHARE_MEMORY", 0, 1, 1);
+	load_durable();
+	/* All that commands read must be in commands, to be sent again. */
+	ckt_settings.share_memory =
+		load_number("CRICKET_SHARE_MEMORY", 0, 1, 1) && !ckt_settings.durable;
 	load_spin();
 	load_transport();
 	ckt_settings.lanes = (unsigned)load_number("CRICKET_LANES", 0, CKT_LANES_MAX,
 		ckt_settings.processors > CKT_FEW_PROCESSORS ? LANES : LANES_FEW);
+	if (ckt_settings.durable)
+		ckt_settings.lanes = 0;
 	ckt_settings.connect_timeout_ms = 10000;
 	ckt_settings.answer_timeout_ms = CKT_HELLO_START_MS + ANSWER_TRAVELS_MS;
 	ckt_settings.reconnect_timeout_ms =

@@ -32,6 +32,9 @@ struct ckt_settings {
 	unsigned standby_count;
 	const char *token_file; /* CRICKET_TOKEN_FILE or NULL */
 	bool sync;              /* CRICKET_SYNC=1 */
+	bool durable;           /* CRICKET_DURABLE=1 */
+	uint64_t replay_memory_bytes;  /* CRICKET_REPLAY_MEMORY */
+	const char *replay_directory;  /* TMPDIR, or /tmp */
 	bool share_memory;      /* CRICKET_SHARE_MEMORY, unless it is 0 */
 	enum ckt_transport_choice transport;
 	char transport_error[128]; /* the error in CRICKET_TRANSPORT; empty: none */

@@ -38,6 +38,7 @@
 #include "server/worker/objects/object.h"
 #include "server/worker/session/call.h"
 #include "server/worker/session/handlers.h"
+#include "server/worker/session/impose.h"
 #include "server/worker/session/input.h"
 #include "server/worker/session/kernel_output.h"
 #include "server/worker/session/lane.h"
@@ -119,6 +120,7 @@ struct ckt_worker {
 	void *rings_place;                     /* ckt_shared_memory_reserve; NULL: none */
 	uint64_t client_epoch;
 	bool client_takes_again;
+	struct ckt_impose impose;
 	pthread_t executor;
 	int64_t spin_ns; /* how long it polls for a command before it sleeps, unless: */
 	struct ckt_crowd crowd;
@@ -149,6 +151,7 @@ struct ckt_worker {
 		uint32_t xid;
 		bool takes_rings; /* CKT_CAPABILITY_RINGS, over a UNIX socket */
 		bool takes_again; /* CKT_CAPABILITY_AGAIN */
+		bool durable;     /* CKT_CAPABILITY_DURABLE */
 	} new_client;
 	bool go;                    /* the tables are the executor's from now on */
 	struct ckt_parting parting; /* the message for the client at the end */

@@ -195,10 +195,15 @@ static CUresult extent_map(
 	return result;
 }
 
+/* *ret_address: where, or 0 for anywhere. */
 static CUresult extent_make(
 	struct ckt_memory *memory, uint64_t size, enum ckt_extent_use use, uint64_t *ret_address)
 {
-	uint64_t address = ckt_ranges_take(&memory->addresses, size);
+	uint64_t address = *ret_address;
+	if (!address)
+		address = ckt_ranges_take(&memory->addresses, size);
+	else if (!ckt_ranges_take_at(&memory->addresses, address, size))
+		address = CKT_RANGES_NONE;
 	if (address == CKT_RANGES_NONE)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = extent_map(memory, address, size, use);
@@ -349,20 +354,38 @@ static bool over_limit(const struct ckt_memory *memory, uint64_t more)
 	return memory->held > usable || more > usable - memory->held;
 }
 
+/* The first addresses that fit in small extents, or the ones that are imposed. */
+static uint64_t small_take(struct ckt_memory *memory, uint64_t granted)
+{
+	if (!memory->imposed)
+		return ckt_ranges_take(&memory->small, granted);
+	return ckt_ranges_take_at(&memory->small, memory->imposed, granted) ? memory->imposed
+									    : CKT_RANGES_NONE;
+}
+
+void ckt_memory_impose(struct ckt_memory *memory, uint64_t address)
+{
+	pthread_mutex_lock(&memory->lock);
+	memory->imposed = address;
+	pthread_mutex_unlock(&memory->lock);
+}
+
 static CUresult block_make(
 	struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address)
 {
-	uint64_t granted = ckt_memory_granted(size), address;
+	uint64_t granted = ckt_memory_granted(size), address = memory->imposed;
 	if ((granted > CKT_MEMORY_SMALL_MAX && over_limit(memory, granted)) || block_room(memory))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (address % (granted > CKT_MEMORY_SMALL_MAX ? CKT_MEMORY_EXTENT : CKT_MEMORY_ALIGNMENT))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (granted > CKT_MEMORY_SMALL_MAX) {
 		CUresult result = extent_make(memory, granted, CKT_EXTENT_BIG, &address);
 		if (result)
 			return result;
 	} else {
-		address = ckt_ranges_take(&memory->small, granted);
+		address = small_take(memory, granted);
 		if (address == CKT_RANGES_NONE) {
-			uint64_t extent;
+			uint64_t extent = memory->imposed / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
 			if (over_limit(memory, CKT_MEMORY_EXTENT))
 				return CUDA_ERROR_OUT_OF_MEMORY;
 			CUresult result =
@@ -370,8 +393,9 @@ static CUresult block_make(
 			if (result)
 				return result;
 			ckt_ranges_give(&memory->small, extent, CKT_MEMORY_EXTENT);
-			address = ckt_ranges_take(&memory->small, granted);
+			address = small_take(memory, granted);
 			if (address == CKT_RANGES_NONE) {
+				ckt_ranges_take_at(&memory->small, extent, CKT_MEMORY_EXTENT);
 				extent_free(memory, extent);
 				return CUDA_ERROR_OUT_OF_MEMORY;
 			}
@@ -757,12 +781,13 @@ CUresult ckt_memory_reserve(struct ckt_memory *memory, uint64_t size, uint64_t a
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > memory->size || alignment > memory->size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&memory->lock);
+	hint = memory->imposed ? memory->imposed : hint;
 	bool hinted =
 		hint && hint % CKT_MEMORY_EXTENT == 0 && (!alignment || hint % alignment == 0);
-	pthread_mutex_lock(&memory->lock);
 	uint64_t address = hinted && ckt_ranges_take_at(&memory->addresses, hint, size)
 		? hint
-		: take_aligned(memory, size, alignment);
+		: memory->imposed ? CKT_RANGES_NONE : take_aligned(memory, size, alignment);
 	if (address != CKT_RANGES_NONE)
 		extents_clear(memory, address, size);
 	pthread_mutex_unlock(&memory->lock);

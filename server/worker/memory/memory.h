@@ -102,6 +102,7 @@ struct ckt_memory {
 	size_t block_count, block_room;
 	struct ckt_account *accounts;
 	size_t account_count, account_room;
+	uint64_t imposed; /* where the next allocation must lie; 0: it may lie anywhere */
 	uint64_t hidden; /* of the slice's beginning: free, but not to be had now */
 };
 
@@ -116,6 +117,11 @@ void ckt_memory_fini(struct ckt_memory *memory);
 
 CUresult ckt_memory_alloc(
 	struct ckt_memory *memory, uint64_t size, uint64_t owner, uint64_t *ret_address);
+/*
+ * From now on allocations and reservations get this address, or CUDA_ERROR_OUT_OF_MEMORY where it is
+ * not free; 0: they get any, as ever.
+ */
+void ckt_memory_impose(struct ckt_memory *memory, uint64_t address);
 /*
  * Marks a block as freed by the program: CUDA_ERROR_INVALID_VALUE where it is no block of the
  * program's or was freed before.

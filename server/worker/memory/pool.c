@@ -395,8 +395,12 @@ static size_t choose(struct ckt_pools *pools, const struct ckt_pool *pool, uint6
 {
 	for (size_t i = pools->kept_count; i-- > 0;) {
 		struct ckt_pool_kept *kept = &pools->kept[i];
+		/* In a replay the one that the program got, which other work may still use. */
+		uint64_t imposed = kept->memory->imposed;
+		if (imposed && kept->address != imposed)
+			continue;
 		if (kept->pool == pool->id && kept->granted == granted &&
-			(wait || same_stream(kept, stream, fences) || is_done(kept)))
+			(wait || imposed || same_stream(kept, stream, fences) || is_done(kept)))
 			return i;
 	}
 	return pools->kept_count;

@@ -48,7 +48,7 @@ static int encode(const struct ckt_worker *worker, uint32_t xid, bool rings, uin
 {
 	/* Copies without lanes need some of them. */
 	uint64_t pieces = worker->staging.to_host_count - worker->staging.to_host_count / 4;
-	ckt_capability capabilities[6] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
+	ckt_capability capabilities[8] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
 		{(char *)CKT_CAPABILITY_LANES, CKT_LANES_MAX},
 		{(char *)CKT_CAPABILITY_LANE_PIECES, pieces}};
 	unsigned count = 3;
@@ -63,6 +63,11 @@ static int encode(const struct ckt_worker *worker, uint32_t xid, bool rings, uin
 	if (rings)
 		capabilities[count++] =
 			(ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES};
+	if (worker->impose.durable)
+		capabilities[count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, 1};
+	if (worker->impose.durable && worker->copy_before)
+		capabilities[count++] =
+			(ckt_capability){(char *)CKT_CAPABILITY_BEFORE, worker->copy_before};
 	char host[CKT_NAME_MAX + 1] = "";
 	gethostname(host, sizeof host - 1);
 	ckt_hello_res res = {.status = CKT_HELLO_OK};

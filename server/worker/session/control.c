@@ -188,6 +188,23 @@ static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args
 	return hello->generation + 1 == worker->generation && copy != before && attached != before;
 }
 
+/*
+ * Whether a durable client has what this copy has not seen: the copy comes from one that executed
+ * commands which the client can send again.  The client checks how many of them it executed.
+ */
+static bool can_replay(const struct ckt_worker *worker, const ckt_hello_args *hello)
+{
+	if (!told(hello, CKT_CAPABILITY_DURABLE) || !worker->copy_before)
+		return false;
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
+		const ckt_capability *c = &hello->capabilities.capabilities_val[i];
+		if (strcmp(c->name, CKT_CAPABILITY_PAST) == 0 &&
+			(c->value == worker->copy_before || c->value == worker->copy))
+			return true;
+	}
+	return false;
+}
+
 /* Precondition: mail_lock held.  A client that names none leaves it as it is. */
 static void take_job(struct ckt_worker *worker, const ckt_hello_args *hello)
 {
@@ -231,7 +248,8 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 			worker->session);
 		return CKT_HELLO_FAILED;
 	}
-	if (hello->generation > worker->generation) {
+	bool replays = hello->kind == CKT_HELLO_RESUME && can_replay(worker, hello);
+	if (hello->generation > worker->generation && !replays) {
 		snprintf(ret_message, message_size,
 			"the client has seen generation %llu of this session, but this "
 			"is generation %llu: the session runs elsewhere",
@@ -239,7 +257,7 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 			(unsigned long long)worker->generation);
 		return CKT_HELLO_STALE;
 	}
-	if (went_elsewhere(worker, hello)) {
+	if (went_elsewhere(worker, hello) && !replays) {
 		snprintf(ret_message, message_size,
 			"the client resumed another copy of this session: this copy "
 			"ends unclaimed");
@@ -249,7 +267,7 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 	 * It has replies to commands that this copy has not executed: another copy is ahead of this
 	 * one.
 	 */
-	if (hello->acked > atomic_load(&worker->replies.executed)) {
+	if (hello->acked > atomic_load(&worker->replies.executed) && !replays) {
 		snprintf(ret_message, message_size,
 			"the client has results of %llu commands of this session, but "
 			"this copy has executed only %llu",
@@ -298,6 +316,7 @@ static void adopt_client(
 	worker->new_client.fd = request->passed_fd;
 	worker->new_client.xid = args->xid;
 	worker->new_client.takes_rings = told(&args->hello, CKT_CAPABILITY_RINGS) != 0;
+	worker->new_client.durable = told(&args->hello, CKT_CAPABILITY_DURABLE) != 0;
 	worker->new_client.takes_again = told(&args->hello, CKT_CAPABILITY_AGAIN) != 0;
 	request->passed_fd = -1;
 	if (worker->new_client.memory_fd >= 0)
@@ -646,6 +665,21 @@ static int trace(struct ckt_request *request)
 	return result;
 }
 
+static int durable(struct ckt_request *request)
+{
+	ckt_worker_durable_args args = {0};
+	ckt_worker_result res = {.status = 0, .message = (char *)""};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_durable_args, &args);
+	if (result)
+		return result;
+	/* A number that is not executed yet would make the client forget what it must send again. */
+	if (args.executed > atomic_load(&request->worker->replies.executed))
+		res.status = -EINVAL;
+	else
+		ckt_impose_tell_durable(request->worker, args.executed);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
 /* ---- Connections */
 
 static int null(struct ckt_request *request)
@@ -698,6 +732,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_METRICS] = use_metrics,
 		[CKT_WORKER_LEASE_WAITED] = lease_waited,
 		[CKT_WORKER_LEASE_PRESS] = lease_press,
+		[CKT_WORKER_DURABLE] = durable,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]
 		? serve[proc](request)

@@ -96,7 +96,7 @@ static void take_client(struct ckt_worker *worker)
 	int memory_fd = worker->new_client.memory_fd;
 	uint32_t xid = worker->new_client.xid;
 	bool takes_rings = worker->new_client.takes_rings,
-	     takes_again = worker->new_client.takes_again;
+	     takes_again = worker->new_client.takes_again, durable = worker->new_client.durable;
 	worker->new_client.fd = worker->new_client.memory_fd = -1;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
@@ -105,6 +105,7 @@ static void take_client(struct ckt_worker *worker)
 	worker->client_fd = fd;
 	worker->client_epoch = ++epochs;
 	worker->client_takes_again = takes_again;
+	ckt_impose_connect(worker, durable);
 	ckt_transport_init_socket(&worker->client_transport, fd);
 	ckt_input_connect(&worker->input, fd);
 	pthread_mutex_lock(&worker->mail_lock);
@@ -228,6 +229,23 @@ static bool gpu_trace(struct ckt_worker *worker, struct ckt_wcall *call)
 	return true;
 }
 
+static bool begin_replay(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_replay_args args = {0};
+	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_replay_args, &args))
+		return false;
+	ckt_replay_res res = {.status = ckt_impose_begin(worker, &args)};
+	send_results(call, (xdrproc_t)xdr_ckt_replay_res, &res);
+	return true;
+}
+
+static bool impose(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_impose_args args = {0};
+	return !ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_impose_args, &args) &&
+		ckt_impose_take(worker, &args);
+}
+
 static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_devices_res devices;
@@ -262,6 +280,18 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		break;
 	case CKT_SESSION_GPU_TRACE:
 		if (!gpu_trace(worker, call)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
+	case CKT_SESSION_REPLAY:
+		if (!begin_replay(worker, call)) {
+			ckt_wcall_free(call);
+			return PROGRESS_BROKEN;
+		}
+		break;
+	case CKT_SESSION_IMPOSE:
+		if (!impose(worker, call)) {
 			ckt_wcall_free(call);
 			return PROGRESS_BROKEN;
 		}
@@ -352,6 +382,10 @@ bool ckt_executor_run(struct ckt_worker *worker, struct ckt_wcall *call)
 		call->args = args;
 		result = ckt_worker_lib_state_run(call);
 	}
+	while (__builtin_expect(result == CUDA_ERROR_OUT_OF_MEMORY, 0) && ckt_impose_wait(worker)) {
+		call->args = args;
+		result = ckt_worker_lib_state_run(call);
+	}
 	if (result == CKT_WCALL_LATER ||
 		(result == CUDA_ERROR_OUT_OF_MEMORY && ckt_waiting_call_keep(call, &args)))
 		return true;
@@ -421,6 +455,8 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 				worker->client_epoch))
 			return no_memory_for(call);
 		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
+		if (__builtin_expect(worker->impose.seq == header->seq, 0))
+			return ckt_impose_run(worker, call) ? PROGRESS_MORE : PROGRESS_BROKEN;
 	}
 	return ckt_executor_run(worker, call) ? PROGRESS_MORE : PROGRESS_BROKEN;
 }
