@@ -13,6 +13,9 @@
 static const char prefix[] = "CRICKET_";
 
 const struct ckt_environment_variable ckt_environment_variables[] = {
+	{"CRICKET_DURABLE",
+		"1: the session can be restored from an image that is older than what the program "
+		"has seen"},
 	{"CRICKET_FAULT", "number of a point that fails on purpose, for tests"},
 	{"CRICKET_JOB",
 		"the job of the program's session, for cricketctl checkpoint --job; by "
@@ -36,6 +39,9 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 		"broke; by default 60"},
 	{"CRICKET_REFUSALS",
 		"file to which each process adds a line for what was refused or not executed"},
+	{"CRICKET_REPLAY_MEMORY",
+		"how much memory a durable session's commands take before they go to a file in "
+		"TMPDIR; by default 2G"},
 	{"CRICKET_SHARE_MEMORY", "0: pinned memory is not shared with a server on this host"},
 	{"CRICKET_SOFT_COMPILE",
 		"the soft GPU's kernels as machine code: 0 never, 1 from the first "

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A relay between a client and its server that stops the stream at chosen bytes, to take images and to kill workers there."""
+import os
+import selectors
+import socket
+import threading
+
+
+class Relay:
+    """address: for the client. stops: (bytes of the client's stream, function) in ascending order; the stream stands while one runs."""
+
+    def __init__(self, directory, upstream, unix):
+        self.upstream = upstream
+        self.stops = []
+        self.carried = 0
+        self.cut = False
+        self.error = None
+        self.ended = False
+        if unix:
+            path = os.path.join(directory, "relay")
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(path)
+            self.address = "unix:" + path
+        else:
+            self.listener = socket.socket()
+            self.listener.bind(("127.0.0.1", 0))
+            self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.listener.listen(16)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _connect(self):
+        if self.upstream.startswith("unix:"):
+            end = socket.socket(socket.AF_UNIX)
+            end.connect(self.upstream[5:])
+            return end
+        host, port = self.upstream.rsplit(":", 1)
+        return socket.create_connection((host, int(port)))
+
+    def _accept(self):
+        while not self.ended:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._carry, args=(near,), daemon=True).start()
+
+    def _up(self, far, data):
+        """Passes on what the client sent, with the stops in between.  False: the connection was cut."""
+        while self.stops and self.carried + len(data) >= self.stops[0][0]:
+            at, act = self.stops.pop(0)
+            now = max(0, at - self.carried)
+            far.sendall(data[:now])
+            self.carried += now
+            data = data[now:]
+            try:
+                if act() == "cut":
+                    return False
+            except Exception as error:  # the test says it
+                self.error = error
+                return False
+        far.sendall(data)
+        self.carried += len(data)
+        return True
+
+    def _carry(self, near):
+        try:
+            far = self._connect()
+        except OSError:
+            near.close()
+            return
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(near, selectors.EVENT_READ)
+                selector.register(far, selectors.EVENT_READ)
+                while True:
+                    for key, _ in selector.select():
+                        data = key.fileobj.recv(65536)
+                        if not data or (key.fileobj is near and not self._up(far, data)):
+                            return
+                        if key.fileobj is far:
+                            near.sendall(data)
+        except OSError:
+            pass
+        finally:
+            near.close()
+            far.close()
+
+    def close(self):
+        self.ended = True
+        self.listener.close()
