@@ -16,6 +16,8 @@ enum {
 	CKT_WORKER_COMPILER_FD = 5,
 };
 
+/* The exit status of a worker whose client was cut off, and did not come back in time. */
+enum { CKT_WORKER_CUT_OFF_STATUS = 80 };
 /* What comes with the descriptor of refused calls: one byte. */
 enum { CKT_WORKER_REFUSED_BYTE = 'r' };
 /* What comes with a worker's socket to the process that compiles for workers: one byte. */

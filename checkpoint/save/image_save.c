@@ -142,6 +142,7 @@ int ckt_checkpoint_save(
 	}
 	if (!result) {
 		save->bytes = bytes;
+		save->executed = s.image.executed;
 		count_changed(&s);
 		ckt_info("saved: %llu bytes of contents in %u chunks", (unsigned long long)bytes,
 			s.image.chunks.chunks_len);

@@ -29,6 +29,7 @@ struct ckt_save {
 	/* Results. */
 	uint8_t image[CKT_IMAGE_ID_SIZE];
 	uint64_t bytes, memory_bytes, changed_bytes;
+	uint64_t executed; /* the number of the last command in it */
 };
 
 int ckt_checkpoint_save(

@@ -36,7 +36,7 @@ struct kept {
 };
 
 static const char *const names[] = {"started", "ended", "frozen", "saved", "restored", "moved",
-	"paused", "resumed", "memory-low", "lost"};
+	"paused", "resumed", "memory-low", "lost", "unsaved"};
 static struct kept ring[KEPT];
 static uint64_t last;
 

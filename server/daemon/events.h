@@ -20,6 +20,7 @@ enum ckt_event_name {
 	CKT_EVENT_RESUMED,
 	CKT_EVENT_MEMORY_LOW,
 	CKT_EVENT_LOST,
+	CKT_EVENT_UNSAVED,
 };
 
 /* As events and metrics name it: "started", "memory-low". */

@@ -38,6 +38,7 @@
 #include "base/log.h"
 #include "base/option_table.h"
 #include "server/daemon/audit/audit.h"
+#include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/image/stage.h"
@@ -377,6 +378,8 @@ static int init(struct ckt_server *server, char *message)
 	ckt_drain_open(server);
 	result = ckt_stages_init(server, message, MESSAGE_SIZE);
 	if (!result)
+		result = ckt_automatic_init(server, message, MESSAGE_SIZE);
+	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
 	if (result)
 		return EXIT_FAILURE;
@@ -414,6 +417,7 @@ static void fini(struct ckt_server *server)
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
 	ckt_metrics_close(server->metrics);
+	ckt_automatic_fini(server);
 	ckt_stages_fini(server);
 	ckt_daemon_nvml_fini(server);
 	ckt_compiler_fini(server);

@@ -10,6 +10,7 @@
 #include "base/size_text.h"
 #include "rpc/net.h"
 #include "server/daemon/audit/audit.h"
+#include "server/daemon/durable/automatic_option.h"
 #include "server/daemon/options.h"
 #include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/wait_policy.h"
@@ -41,6 +42,13 @@ static int check_absolute(const char *value)
 static int check_on_term(const char *value)
 {
 	return strncmp(value, "checkpoint:/", 12) == 0 ? 0 : -EINVAL;
+}
+
+static int check_automatic(const char *value)
+{
+	unsigned seconds;
+	bool asked;
+	return ckt_automatic_parse(value, &seconds, &asked);
 }
 
 static int check_positive(const char *value)
@@ -319,6 +327,14 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 	{{"on-term", "ACTION", "checkpoint:DIR writes every session to DIR/SESSION at SIGTERM"},
 		CKT_SERVER_OPTION_TEXT, AT(on_term), check_on_term,
 		"write checkpoint: and the absolute path of a directory"},
+	{{"auto-checkpoint", "TIME[,asked]",
+		 "an image of each session that has done something, every TIME, from which the session comes back when its worker died; asked: of sessions whose client has CRICKET_DURABLE=1 alone"},
+		CKT_SERVER_OPTION_TEXT, AT(auto_checkpoint), check_automatic,
+		"write a time such as 30s or 5m, and ,asked behind it if clients are to ask"},
+	{{"auto-dir", "DIR",
+		 "where these images lie, which several servers may share (default: below --image-dir), mode 0700",
+		 CKT_VALUE_DIRECTORY},
+		CKT_SERVER_OPTION_TEXT, AT(auto_dir), check_absolute, "give an absolute path"},
 	{{"metrics", "ADDRESS",
 		 "serve OpenMetrics for Prometheus at /metrics, and /healthz and /readyz, over HTTP: HOST:PORT or unix:PATH"},
 		CKT_SERVER_OPTION_TEXT, AT(metrics), check_metrics,

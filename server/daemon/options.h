@@ -66,6 +66,8 @@ struct ckt_options {
 	char *module_cache;      /* a directory or "off"; NULL: module_cache.h */
 	char *hooks;             /* a directory; NULL: none */
 	char *on_term;           /* NULL or "checkpoint:DIR" */
+	char *auto_checkpoint;   /* see ckt_automatic_parse; NULL: none */
+	char *auto_dir;          /* NULL: automatic below --image-dir */
 	char *metrics;           /* HOST:PORT or unix:PATH; NULL: none */
 	bool insecure_plaintext; /* metrics may leave the host */
 	char *log;               /* "auto", "stderr" or "journal" */

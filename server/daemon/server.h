@@ -27,6 +27,7 @@
 
 struct ckt_admission;
 struct ckt_audit;
+struct ckt_automatic;
 struct ckt_compiler;
 struct ckt_policy;
 struct ckt_peer;
@@ -139,6 +140,7 @@ struct ckt_server {
 	struct ckt_compiler *compiler; /* see compiler_process.h; NULL: workers do it */
 
 	struct ckt_module_cache *module_cache; /* NULL: none */
+	struct ckt_automatic *automatic;       /* see durable/automatic.h; NULL: no images */
 
 	struct ckt_source signals;
 	struct ckt_timer marks_timer, memory_timer;

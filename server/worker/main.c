@@ -151,6 +151,8 @@ static void watch(struct ckt_worker *worker)
 				sight.state == CKT_STATE_DETACHED ? "the client did not come back"
 								  : "nobody claimed the session",
 				sight.timeout_ms);
+			if (sight.state == CKT_STATE_DETACHED)
+				ckt_worker_end_cut_off(why);
 			ckt_worker_end(why);
 		}
 		if (sight.state == CKT_STATE_RUNNING)

@@ -604,6 +604,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_CONNECTIONS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_connections},
 	[CKT_CONTROL_REPLACE] = {NULL, ckt_control_replace},
 	[CKT_CONTROL_DRAIN] = {(xdrproc_t)xdr_ckt_control_drain_args, ckt_control_drain},
+	[CKT_CONTROL_DURABLE] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_durable_list},
 	[CKT_CONTROL_TURNS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_turns},
 	[CKT_CONTROL_WATCH] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_watch},
 	[CKT_CONTROL_JOB_HOLD] = {(xdrproc_t)xdr_ckt_control_job_args, ckt_control_job_hold},

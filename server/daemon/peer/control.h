@@ -75,6 +75,9 @@ void ckt_control_owned_events(struct ckt_peer *peer, void *args, int *passed_fd)
 /* wait_calls.c */
 void ckt_control_waits(struct ckt_peer *peer, void *decoded, int *passed_fd);
 
+/* durable_calls.c */
+void ckt_control_durable_list(struct ckt_peer *peer, void *decoded, int *passed_fd);
+
 /* limit_calls.c */
 void ckt_control_limit_set(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_replace(struct ckt_peer *peer, void *decoded, int *passed_fd);

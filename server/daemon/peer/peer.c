@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "rpc/session_key.h"
+#include "server/daemon/durable/automatic.h"
 #include "server/daemon/image/stage.h"
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
@@ -531,12 +532,30 @@ void ckt_peer_session_gone(struct ckt_server *server)
 	hello_new(peer);
 }
 
+/* A session that is not here, but in its automatic images. */
+static void come_back(struct ckt_peer *peer)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	struct ckt_session *session;
+	int result = peer->hello.kind == CKT_HELLO_RESUME
+		? ckt_automatic_resume(peer, &session, message)
+		: -ENOENT;
+	if (!result)
+		wait_for(peer, session);
+	else if (result == -ENOENT)
+		refuse_absent(peer);
+	else if (result == -EACCES)
+		deny(peer, message);
+	else
+		refuse(peer, result == -EPERM ? CKT_HELLO_DENIED : CKT_HELLO_FAILED, "%s", message);
+}
+
 static void hello_existing(struct ckt_peer *peer)
 {
 	struct ckt_session *session = ckt_session_find(peer->server, peer->hello.session);
 	struct ckt_decision decision;
 	if (!session) {
-		refuse_absent(peer);
+		come_back(peer);
 		return;
 	}
 	/* A lane: only the program itself has the key. */

@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
 #include "rpc/greeting.h"
+#include "rpc/worker_descriptors.h"
+#include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/peer/control.h"
@@ -135,7 +137,10 @@ static void describe_end(
 	if (session->child &&
 		waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG) == 0 &&
 		info.si_pid) {
-		if (info.si_code == CLD_EXITED) {
+		if (info.si_code == CLD_EXITED && info.si_status == CKT_WORKER_CUT_OFF_STATUS) {
+			session->cut_off = true;
+			snprintf(ret_text, text_size, "exit code 0");
+		} else if (info.si_code == CLD_EXITED) {
 			*ret_bad = info.si_status != 0;
 			snprintf(ret_text, text_size, "exit code %d", info.si_status);
 		} else {
@@ -153,6 +158,7 @@ static void session_free(struct ckt_session *session, bool keep_socket)
 {
 	char path[CKT_PATH_MAX];
 	session_path(session, path);
+	ckt_automatic_end(session, true);
 	ckt_session_metrics_close(session);
 	if (!keep_socket) {
 		unlink(path);
@@ -206,6 +212,8 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	ckt_lease_close(session);
 	ckt_turn_close(session);
 	ckt_daemon_request_fail_all(session, -ECONNRESET);
+	ckt_automatic_end(
+		session, bad || (!session->child && session->phase == CKT_SESSION_LIVE));
 	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
 		session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
@@ -347,6 +355,7 @@ static void session_live(struct ckt_session *session)
 	if (session->restore && !*session->successor_of)
 		remove_marks(session);
 	ckt_session_metrics_open(session);
+	ckt_automatic_begin(session);
 	ckt_daemon_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED,
 		"worker %d", (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
@@ -376,6 +385,7 @@ static void inherit_name(struct ckt_server *server, const char *id)
 			ckt_session_kill(session, "cannot rename its socket");
 		tell_owner(session);
 		remove_marks(session);
+		ckt_automatic_begin(session);
 		return;
 	}
 }
@@ -398,6 +408,12 @@ static void restored_named(struct ckt_session *session, void *context, int error
 	}
 	memcpy(session->secret_hash, origin->secret_hash, sizeof session->secret_hash);
 	session->generation = origin->generation + 1;
+	if (session->chain && session->generation < session->chain->state.generation)
+		session->generation = session->chain->state.generation;
+	if (!ckt_automatic_fits(session, origin, message)) {
+		session_refuse(session, -EBADMSG, message);
+		return;
+	}
 	int claim = ckt_claim_check(session, origin, &other, &end, message);
 	if (claim < 0) {
 		session->claim_refused = true;
@@ -739,6 +755,9 @@ static void take_spec(struct ckt_session *session, const struct ckt_session_spec
 	session->proven = spec->hello != NULL;
 	session->generation = 1;
 	session->restore = spec->image_fd >= 0 || spec->kept;
+	session->chain = spec->chain;
+	if (spec->chain)
+		spec->chain->session = session;
 	session->child = true;
 	session->gpu = spec->gpu;
 	if (spec->hello)
@@ -763,6 +782,7 @@ static int take_hello(struct ckt_session *session, const ckt_hello_args *hello, 
 	}
 	if (session->visible_count)
 		session->status.gpu = (int)session->visible[0];
+	session->asks_for_images = ckt_automatic_is_asked(hello);
 	replace(&session->status.program_name, hello->program_name);
 	replace(&session->status.client, hello->host);
 	session->status.client_pid = hello->pid;
@@ -787,6 +807,8 @@ static int session_from_spec(struct ckt_server *server, const struct ckt_session
 	}
 	struct ckt_session *session = result ? NULL : session_new(server, id);
 	if (!session) {
+		if (spec->chain)
+			ckt_automatic_leave(spec->chain);
 		snprintf(ret_message, message_size, "out of memory");
 		return -ENOMEM;
 	}
@@ -872,6 +894,8 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 static int tell(struct ckt_session *session, const struct ckt_session_spec *spec)
 {
 	int result = tell_owner(session);
+	if (!result)
+		result = ckt_automatic_tell(session);
 	if (!result)
 		result = ckt_group_open(session);
 	if (!result)
@@ -1033,6 +1057,11 @@ static void become(struct ckt_session *worker, struct ckt_session *wanted)
 	worker->visible_count = wanted->visible_count;
 	memcpy(worker->visible, wanted->visible, sizeof worker->visible);
 	worker->warm = false;
+	worker->chain = wanted->chain;
+	worker->asks_for_images = wanted->asks_for_images;
+	wanted->chain = NULL;
+	if (worker->chain)
+		worker->chain->session = worker;
 	worker->phase = CKT_SESSION_STARTING;
 }
 
@@ -1179,6 +1208,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	ckt_lease_open(session);
 	ckt_turn_open(session);
 	ckt_session_metrics_open(session);
+	ckt_automatic_begin(session);
 }
 
 static int adopt(struct ckt_server *server, const char *id)
@@ -1252,7 +1282,7 @@ int ckt_session_adopt_all(struct ckt_server *server)
 /* ---- Clients */
 
 struct hand_over {
-	bool is_new, is_lane;
+	bool is_new, is_lane, asks_for_images;
 	uint32_t uid; /* the owner that the client would be */
 	char job[CKT_JOB_NAME_MAX + 1];
 	struct ckt_session_client client;
@@ -1276,6 +1306,8 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 		session->unclaimed = false;
 		tell_owner(session);
 	}
+	if (!error && status == CKT_HELLO_OK && hand_over->asks_for_images)
+		ckt_automatic_ask(session);
 	if (!error && status == CKT_HELLO_OK && *hand_over->job)
 		strcpy(session->job, hand_over->job);
 	free(hand_over);
@@ -1307,6 +1339,7 @@ int ckt_session_hand_over(struct ckt_session *session, uint32_t xid,
 	}
 	hand_over->is_new = is_new;
 	hand_over->is_lane = hello->kind == CKT_HELLO_DATA;
+	hand_over->asks_for_images = ckt_automatic_is_asked(hello);
 	ckt_daemon_job_of_hello(hello, hand_over->job);
 	hand_over->client.who = *peer;
 	snprintf(hand_over->client.program, sizeof hand_over->client.program, "%s",

@@ -27,6 +27,7 @@
 struct ckt_peer;
 struct ckt_daemon_request;
 struct ckt_restore_again;
+struct ckt_automatic_chain;
 struct ckt_uid_group;
 
 /*
@@ -139,6 +140,10 @@ struct ckt_session {
 	struct ckt_job_hold *job_hold;  /* stopped with its job, see job.c; NULL: not */
 	/* takes that name once the session that has it is gone */
 	char successor_of[CKT_SESSION_ID_SIZE + 1];
+	/* of its automatic images, see durable/automatic.h; NULL: none */
+	struct ckt_automatic_chain *chain;
+	bool asks_for_images; /* its client does */
+	bool cut_off;         /* its client did not come back in time */
 	/* The latest reply to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;
 };
@@ -157,6 +162,7 @@ struct ckt_session_spec {
 	const struct ckt_memory_image *kept; /* restore: an image in memory, with image_fd -1 */
 	int gpu;                             /* -1: as --gpus */
 	bool ahead;                          /* restore: preload, see ckt_session_preload */
+	struct ckt_automatic_chain *chain;   /* restore: the images are of it; NULL */
 };
 
 /* What a worker is started for while nobody asks; see warm_workers.h. */

@@ -26,6 +26,7 @@
 #include "server/worker/libs/nccl/nccl_ids.h"
 #include "server/worker/memory/lease.h"
 #include "server/worker/module/blob_cache.h"
+#include "server/worker/session/automatic.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/lane.h"
 #include "server/worker/session/client_process.h"
@@ -184,6 +185,9 @@ static bool went_elsewhere(const struct ckt_worker *worker, const ckt_hello_args
 		return false;
 	if (hello->generation == worker->generation)
 		return copy != worker->copy && copy != before;
+	/* What ran here before a crash is in an image that builds on its own past. */
+	if (ckt_automatic_was(copy) || ckt_automatic_was(attached))
+		return false;
 	/* An idle program may have been moved without a command in between. */
 	return hello->generation + 1 == worker->generation && copy != before && attached != before;
 }
@@ -733,6 +737,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_LEASE_WAITED] = lease_waited,
 		[CKT_WORKER_LEASE_PRESS] = lease_press,
 		[CKT_WORKER_DURABLE] = durable,
+		[CKT_WORKER_AUTOMATIC] = ckt_automatic_serve,
+		[CKT_WORKER_DURABLE] = ckt_automatic_durable,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]
 		? serve[proc](request)

@@ -30,6 +30,7 @@
 #include "checkpoint/save/save.h"
 #include "rpc/gen/cuda_driver.h"
 #include "rpc/net.h"
+#include "server/worker/session/automatic.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_operations.h"
 #include "server/worker/session/executor.h"
@@ -174,8 +175,10 @@ static int save2_locked(
 	request->held = !error && args->hold;
 	if (!save.gone)
 		thaw(worker);
-	if (!error)
+	if (!error) {
 		ckt_hold_copied(worker);
+		ckt_automatic_saved(&save);
+	}
 	memcpy(res->image, save.image, sizeof res->image);
 	res->bytes = save.bytes;
 	res->memory_bytes = save.memory_bytes;

@@ -6,6 +6,7 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/save/image_save.h"
 #include "server/worker/objects/object_kinds.h"
+#include "server/worker/session/automatic.h"
 #include "server/worker/worker.h"
 
 static int save_table(struct ckt_saving *s)
@@ -50,6 +51,7 @@ static int load(struct ckt_loading *l)
 	memcpy(worker->origin.key, image->key, sizeof worker->origin.key);
 	memcpy(worker->origin.seal, image->seal, sizeof worker->origin.seal);
 	worker->copy_before = image->copy;
+	ckt_automatic_restored(worker);
 	worker->started = image->started;
 	return 0;
 }

@@ -24,6 +24,7 @@
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/load.h"
 #include "rpc/net.h"
+#include "rpc/worker_descriptors.h"
 #include "server/worker/cage/cage.h"
 #include "server/worker/driver.h"
 #include "server/worker/memory/rescue.h"
@@ -54,6 +55,12 @@ void ckt_worker_end(const char *why)
 	 * system takes everything back.
 	 */
 	_exit(0);
+}
+
+void ckt_worker_end_cut_off(const char *why)
+{
+	ckt_info("ends: %s", why);
+	_exit(CKT_WORKER_CUT_OFF_STATUS);
 }
 
 void ckt_worker_harden(int argc, char **argv)

@@ -31,6 +31,8 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 	char *ret_message, size_t message_size);
 /* Ends the process at once, whatever the GPU does. */
 void ckt_worker_end(const char *why) __attribute__((noreturn));
+/* The same, where the program may still live. */
+void ckt_worker_end_cut_off(const char *why) __attribute__((noreturn));
 void ckt_worker_harden(int argc, char **argv);
 /* A sentence that listings and cricketctl restore show with the session. */
 void ckt_worker_note(struct ckt_worker *worker, const char *format, ...)

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chains of automatic images, from a session's begin to its end; see automatic.h. */
+#include "server/daemon/durable/automatic.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "checkpoint/format/broker.h"
+#include "server/daemon/durable/automatic_option.h"
+#include "server/daemon/image/image_space.h"
+#include "server/daemon/paths.h"
+#include "server/daemon/session/session.h"
+#include "server/daemon/session/session_marks.h"
+
+/* No name of a stage, so that no client can name it. */
+#define DIRECTORY "_automatic"
+
+static struct ckt_automatic_chain *waiting; /* without a session */
+static struct ckt_loop *loop;
+
+enum { SWEEP_MS = 3600 * 1000, AGE_MAX_S = 86400 };
+
+/* ---- The server's */
+
+static int open_directory(struct ckt_server *server, struct ckt_automatic *automatic)
+{
+	struct stat st;
+	char *path = automatic->dir;
+	if (server->options.auto_dir)
+		snprintf(path, CKT_PATH_MAX, "%s", server->options.auto_dir);
+	else
+		snprintf(path, CKT_PATH_MAX, "%.4000s/%s", server->image_dir, DIRECTORY);
+	int result = ckt_paths_make_parent(path);
+	if (!result && mkdir(path, 0700) && errno != EEXIST)
+		result = -errno;
+	automatic->dir_fd = result ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!result && automatic->dir_fd < 0)
+		result = -errno;
+	/* Whoever can write there can make sessions; whoever can read there has what they hold. */
+	if (!result &&
+		(fstat(automatic->dir_fd, &st) || st.st_uid != geteuid() || st.st_mode & 0077))
+		result = -EPERM;
+	return result;
+}
+
+/* A server that died, or a client that never came back, leaves chains. */
+static void sweep_directory(const struct ckt_automatic *automatic)
+{
+	int own = openat(automatic->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own >= 0 ? fdopendir(own) : NULL;
+	if (!dir && own >= 0)
+		close(own);
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		struct stat st;
+		int fd = ckt_chain_id_good(entry->d_name)
+			? ckt_chain_open(automatic->dir_fd, entry->d_name, false)
+			: -1;
+		if (fd < 0)
+			continue;
+		bool old = (fstatat(fd, "state", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+				   fstat(fd, &st) == 0) &&
+			time(NULL) - st.st_mtime > AGE_MAX_S;
+		int lock = old ? ckt_chain_lock(fd, false) : -1;
+		if (lock >= 0) {
+			ckt_info("session %s: removing its automatic images: nobody came for them",
+				entry->d_name);
+			ckt_chain_remove(automatic->dir_fd, fd, entry->d_name);
+			close(lock);
+		}
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void sweep(struct ckt_timer *timer)
+{
+	sweep_directory(CKT_CONTAINER(timer, struct ckt_automatic, sweep));
+	ckt_timer_set(loop, timer, SWEEP_MS);
+}
+
+
+int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t message_size)
+{
+	if (!server->options.auto_checkpoint)
+		return 0;
+	struct ckt_automatic *automatic = calloc(1, sizeof *automatic);
+	if (!automatic) {
+		snprintf(ret_message, message_size, "out of memory");
+		return -ENOMEM;
+	}
+	ckt_automatic_parse(
+		server->options.auto_checkpoint, &automatic->seconds, &automatic->asked);
+	int result = open_directory(server, automatic);
+	if (result) {
+		snprintf(ret_message, message_size, "--auto-dir: '%s': %s", automatic->dir,
+			result == -EPERM ? "must be a directory of the server's user with mode 0700"
+					 : strerror(-result));
+		if (automatic->dir_fd >= 0)
+			close(automatic->dir_fd);
+		free(automatic);
+		return result;
+	}
+	server->automatic = automatic;
+	automatic->sweep.fire = sweep;
+	loop = &server->loop;
+	sweep(&automatic->sweep);
+	ckt_info("an image of each session%s every %u s, in %s",
+		automatic->asked ? " that asks for it" : "", automatic->seconds, automatic->dir);
+	return 0;
+}
+
+void ckt_automatic_fini(struct ckt_server *server)
+{
+	struct ckt_automatic *automatic = server->automatic;
+	while (waiting) {
+		struct ckt_automatic_chain *chain = waiting;
+		waiting = chain->next_waiting;
+		ckt_automatic_chain_free(chain);
+	}
+	if (!automatic)
+		return;
+	for (struct ckt_session *session = server->sessions; session; session = session->next) {
+		if (session->chain)
+			ckt_automatic_chain_free(session->chain);
+		session->chain = NULL;
+	}
+	ckt_timer_clear(&automatic->sweep);
+	close(automatic->dir_fd);
+	if (!server->options.auto_dir)
+		rmdir(automatic->dir);
+	free(automatic);
+	server->automatic = NULL;
+}
+
+/* ---- A session's */
+
+struct ckt_automatic_chain *ckt_automatic_chain_new(struct ckt_server *server, const char *session)
+{
+	struct ckt_automatic_chain *chain = calloc(1, sizeof *chain);
+	if (!chain)
+		return NULL;
+	*chain = (struct ckt_automatic_chain){
+		.server = server, .dir_fd = -1, .lock_fd = -1, .wait = 1};
+	snprintf(chain->id, sizeof chain->id, "%.12s", session);
+	chain->timer.fire = ckt_automatic_tick;
+	return chain;
+}
+
+void ckt_automatic_chain_free(struct ckt_automatic_chain *chain)
+{
+	ckt_timer_clear(&chain->timer);
+	ckt_broker_stop(chain->broker);
+	if (chain->space)
+		ckt_daemon_image_space_release(chain->space, chain->counted);
+	ckt_daemon_image_space_put(chain->space);
+	if (chain->dir_fd >= 0)
+		close(chain->dir_fd);
+	if (chain->lock_fd >= 0)
+		close(chain->lock_fd);
+	free(chain);
+}
+
+void ckt_automatic_count(struct ckt_automatic_chain *chain, uint32_t owner)
+{
+	const struct ckt_identity identity = ckt_identity_of_owner(owner);
+	if (!chain->space)
+		chain->space = ckt_daemon_image_space_get(chain->server, &identity);
+	if (!chain->space)
+		return;
+	ckt_daemon_image_space_release(chain->space, chain->counted);
+	chain->counted = 0;
+	for (unsigned i = 0; i < chain->state.count; i++)
+		chain->counted += chain->state.images[i].bytes;
+	ckt_daemon_image_space_note(chain->space, chain->counted);
+}
+
+void ckt_automatic_wait(struct ckt_automatic_chain *chain)
+{
+	chain->timer.fire = ckt_automatic_tick;
+	ckt_timer_set(&chain->server->loop, &chain->timer,
+		(int64_t)chain->server->automatic->seconds * 1000 * chain->wait);
+}
+
+static bool wants(const struct ckt_session *session)
+{
+	const struct ckt_automatic *automatic = session->server->automatic;
+	return automatic && !session->warm && (!automatic->asked || session->asks_for_images);
+}
+
+/* The server was started again, and the session has run on: so do its images. */
+static void adopt(struct ckt_automatic_chain *chain)
+{
+	struct ckt_automatic *automatic = chain->server->automatic;
+	int fd = ckt_chain_open(automatic->dir_fd, chain->id, false);
+	if (fd < 0)
+		return;
+	int result = ckt_chain_read(fd, chain->id, &chain->state);
+	int lock = result ? result : ckt_chain_lock(fd, true);
+	if (lock < 0) {
+		chain->state = (struct ckt_chain_state){0};
+		close(fd);
+		return;
+	}
+	chain->dir_fd = fd;
+	chain->lock_fd = lock;
+	chain->session->asks_for_images |= chain->state.asked;
+	ckt_automatic_count(chain, chain->state.owner);
+}
+
+void ckt_automatic_begin(struct ckt_session *session)
+{
+	struct ckt_server *server = session->server;
+	if (session->phase != CKT_SESSION_LIVE || !server->automatic)
+		return;
+	/* Of a restore from it. */
+	if (session->chain && session->chain->session) {
+		ckt_broker_stop(session->chain->broker);
+		session->chain->broker = NULL;
+		if (!session->chain->busy)
+			ckt_automatic_wait(session->chain);
+		return;
+	}
+	struct ckt_automatic_chain *chain = ckt_automatic_chain_new(server, session->id);
+	if (!chain)
+		return;
+	chain->session = session;
+	/* Also where it is the directory alone that says that its client asked. */
+	if (!session->child)
+		adopt(chain);
+	if (!wants(session)) {
+		ckt_automatic_chain_free(chain);
+		return;
+	}
+	session->chain = chain;
+	ckt_automatic_wait(chain);
+}
+
+bool ckt_automatic_is_asked(const struct ckt_hello_args *hello)
+{
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
+		const ckt_capability *one = &hello->capabilities.capabilities_val[i];
+		if (strcmp(one->name, CKT_AUTOMATIC_CAPABILITY) == 0)
+			return true;
+	}
+	return false;
+}
+
+void ckt_automatic_ask(struct ckt_session *session)
+{
+	session->asks_for_images = true;
+	if (!session->chain)
+		ckt_automatic_begin(session);
+}
+
+static void remove_images(struct ckt_automatic_chain *chain)
+{
+	if (chain->dir_fd >= 0)
+		ckt_chain_remove(chain->server->automatic->dir_fd, chain->dir_fd, chain->id);
+}
+
+/* ---- Images that outlive their worker */
+
+static struct ckt_automatic_chain *take_waiting(const char *session)
+{
+	struct ckt_automatic_chain **place = &waiting;
+	while (*place && strcmp((*place)->id, session) != 0)
+		place = &(*place)->next_waiting;
+	struct ckt_automatic_chain *chain = *place;
+	if (chain)
+		*place = chain->next_waiting;
+	return chain;
+}
+
+/* Nobody came for the session. */
+static void give_up(struct ckt_timer *timer)
+{
+	struct ckt_automatic_chain *chain = CKT_CONTAINER(timer, struct ckt_automatic_chain, timer);
+	struct ckt_chain_state state;
+	take_waiting(chain->id);
+	/* It may have gone on at another server that shares the directory. */
+	chain->lock_fd = ckt_chain_lock(chain->dir_fd, false);
+	if (chain->lock_fd >= 0 && ckt_chain_read(chain->dir_fd, chain->id, &state) == 0 &&
+		state.generation == chain->state.generation) {
+		ckt_info("session %s: removing its automatic images: its client did not come back",
+			chain->id);
+		remove_images(chain);
+	}
+	ckt_automatic_chain_free(chain);
+}
+
+void ckt_automatic_leave(struct ckt_automatic_chain *chain)
+{
+	ckt_broker_stop(chain->broker);
+	chain->broker = NULL;
+	chain->session = NULL;
+	if (chain->lock_fd >= 0)
+		close(chain->lock_fd);
+	chain->lock_fd = -1;
+	chain->next_waiting = waiting;
+	waiting = chain;
+	chain->timer.fire = give_up;
+	ckt_timer_set(&chain->server->loop, &chain->timer,
+		(int64_t)chain->server->options.claim_timeout * 1000);
+}
+
+bool ckt_automatic_forget(const char *session)
+{
+	struct ckt_automatic_chain *chain = take_waiting(session);
+	if (chain)
+		ckt_automatic_chain_free(chain);
+	return chain != NULL;
+}
+
+/* A restore that never began does not count: nothing of the program has run. */
+static void uncount(struct ckt_automatic_chain *chain)
+{
+	if (!chain->state.restores)
+		return;
+	chain->state.restores--;
+	ckt_chain_write(chain->dir_fd, &chain->state);
+}
+
+void ckt_automatic_end(struct ckt_session *session, bool crashed)
+{
+	struct ckt_automatic_chain *chain = session->chain;
+	struct ckt_server *server = session->server;
+	if (!chain)
+		return;
+	session->chain = NULL;
+	/* Where the session is somewhere else, or waits on purpose, there must not be a second one. */
+	bool keep = chain->state.count && !ckt_session_mark_exists(server, chain->id) &&
+		(crashed || session->cut_off || session->failure ||
+			(server->killing && session->phase == CKT_SESSION_ENDING));
+	if (!keep) {
+		ckt_broker_stop(chain->broker);
+		chain->broker = NULL;
+		remove_images(chain);
+		ckt_automatic_chain_free(chain);
+		return;
+	}
+	if (session->failure)
+		uncount(chain);
+	ckt_info("session %s: its %u automatic images stay: its client may come back for it",
+		chain->id, chain->state.count);
+	ckt_automatic_leave(chain);
+}

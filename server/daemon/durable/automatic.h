@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images that the server takes of its sessions by itself (--auto-checkpoint), and sessions that come
+ * back from them.
+ *
+ *	live, its time has come --executed nothing--> wait
+ *	                        --SAVE2--> image is written --state names it--> DURABLE to the worker, older ones go
+ *	worker died             --> the chain stays, unlocked --HELLO RESUME--> a new worker, from the chain
+ *	session ended           --> the chain is removed
+ *
+ * An image builds on the one before.  One that builds on none comes where those that build on the
+ * first have grown as large as it, or are many; then the older ones go.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rpc/session.h"
+#include "rpc/worker.h"
+#include "server/daemon/durable/chain_store.h"
+#include "server/daemon/server.h"
+
+struct ckt_automatic_chain;
+struct ckt_broker;
+struct ckt_control_durable;
+struct ckt_image_space;
+struct ckt_peer;
+struct ckt_session;
+
+/* What a client's hello says that wants such images. */
+#define CKT_AUTOMATIC_CAPABILITY "durable"
+
+/* The server's, while it takes images. */
+struct ckt_automatic {
+	unsigned seconds; /* between two images */
+	bool asked;       /* only of sessions whose client asks */
+	int dir_fd;
+	char dir[CKT_PATH_MAX];
+	struct ckt_timer sweep; /* removes chains of which nobody came for a day */
+};
+
+/* One session's. */
+struct ckt_automatic_chain {
+	struct ckt_server *server;
+	struct ckt_session *session; /* NULL: none any more, and it is removed at `timer` */
+	struct ckt_automatic_chain *next_waiting;
+	char id[CKT_SESSION_ID_SIZE + 1];
+	int dir_fd, lock_fd; /* -1 until its first image */
+	struct ckt_chain_state state;
+	struct ckt_timer timer;
+	struct ckt_image_space *space; /* counts state.images; NULL: not yet */
+	struct ckt_broker *broker;     /* of an image that is written, or of the restore */
+	bool busy, whole_next;
+	uint64_t number, counted, last_copy; /* last_copy: of the worker before this one */
+	unsigned wait;                       /* that many times the usual time until the next try */
+	uint64_t taken;
+	char problem[128]; /* why no image was taken last time; empty: nothing */
+};
+
+/* Opens --auto-dir, if images are wanted. -errno with the reason. */
+int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t message_size);
+void ckt_automatic_fini(struct ckt_server *server);
+
+/* Whether a hello asks for images. */
+bool ckt_automatic_is_asked(const struct ckt_hello_args *hello);
+/* A client that asks has come to the session. */
+void ckt_automatic_ask(struct ckt_session *session);
+/* The session is live: new, restored, or found by a server that was started again. */
+void ckt_automatic_begin(struct ckt_session *session);
+/* Its worker is gone; crashed: not because the program or somebody else ended it. */
+void ckt_automatic_end(struct ckt_session *session, bool crashed);
+
+/*
+ * The chain of no session any more, which goes with this call: its images stay for its client's
+ * return, and are removed after --claim-timeout.
+ */
+void ckt_automatic_leave(struct ckt_automatic_chain *chain);
+/* The client has returned.  Whether there was one. */
+bool ckt_automatic_forget(const char *session);
+
+/* ---- automatic_restore.c */
+
+/*
+ * The session of a hello RESUME that is not here: from its chain.  0 and the session, which starts;
+ * -ENOENT: there is none; -EACCES: the hello's secret is not its; else -errno with the reason.
+ */
+int ckt_automatic_resume(struct ckt_peer *peer, struct ckt_session **ret_session,
+	char ret_message[CKT_MESSAGE_MAX]);
+/* Tells a worker that is to restore the chain whose it is: before START.  0 or -errno. */
+int ckt_automatic_tell(struct ckt_session *session);
+/* Whether the restored worker has the session that its chain names; if not, why. */
+bool ckt_automatic_fits(const struct ckt_session *session,
+	const struct ckt_worker_origin_res *origin, char ret_message[CKT_MESSAGE_MAX]);
+
+/* ---- automatic_image.c */
+
+/* Takes an image if it is time; sets the timer for the next one. */
+void ckt_automatic_tick(struct ckt_timer *timer);
+
+/* ---- For these files */
+
+struct ckt_automatic_chain *ckt_automatic_chain_new(struct ckt_server *server, const char *session);
+/* Closes what it has; the images stay. */
+void ckt_automatic_chain_free(struct ckt_automatic_chain *chain);
+/* Counts what the state names for the session's owner, and no longer what it named before. */
+void ckt_automatic_count(struct ckt_automatic_chain *chain, uint32_t owner);
+void ckt_automatic_wait(struct ckt_automatic_chain *chain);

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes an automatic image of a session; see automatic.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "checkpoint/format/broker.h"
+#include "server/daemon/durable/automatic.h"
+#include "server/daemon/events.h"
+#include "server/daemon/image/image_space.h"
+#include "server/daemon/metrics/counters.h"
+#include "server/daemon/policy/ask.h"
+#include "server/daemon/session/worker_request.h"
+
+enum {
+	STATUS_TIMEOUT_MS = 10000,
+	DEADLINE_MS = 60000, /* for the GPU to finish what runs */
+	WAIT_MAX = 16,       /* times the usual time, after failures */
+};
+
+/* One image in the making. */
+struct image {
+	struct ckt_automatic_chain *chain;
+	int fd; /* its directory */
+	bool whole;
+	struct ckt_worker_save2_args call;
+	struct ckt_worker_save2_res saved; /* without its message */
+};
+
+/* Of what happens each time again, the first time is told. */
+static void __attribute__((format(printf, 2, 3)))
+fail(struct ckt_automatic_chain *chain, const char *format, ...)
+{
+	char text[sizeof chain->problem];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	if (!*chain->problem) {
+		ckt_warning("session %s: no automatic image: %s", chain->id, text);
+		ckt_daemon_event(chain->session, CKT_EVENT_UNSAVED, "%s", text);
+	}
+	strcpy(chain->problem, text);
+	chain->wait = chain->wait < WAIT_MAX ? chain->wait * 2 : WAIT_MAX;
+}
+
+/* ---- The directory */
+
+static int open_chain(struct ckt_automatic_chain *chain)
+{
+	struct ckt_automatic *automatic = chain->server->automatic;
+	if (chain->dir_fd >= 0)
+		return 0;
+	int fd = ckt_chain_open(automatic->dir_fd, chain->id, true);
+	int lock = fd < 0 ? fd : ckt_chain_lock(fd, !chain->session->child);
+	if (lock < 0) {
+		if (fd >= 0)
+			close(fd);
+		return lock;
+	}
+	/* What an earlier life of the session left serves until the first image of this one. */
+	if (ckt_chain_read(fd, chain->id, &chain->state))
+		chain->state = (struct ckt_chain_state){0};
+	chain->whole_next = true;
+	chain->dir_fd = fd;
+	chain->lock_fd = lock;
+	ckt_chain_clean(fd, &chain->state);
+	ckt_automatic_count(chain, chain->session->uid);
+	return 0;
+}
+
+static uint64_t increments(const struct ckt_chain_state *state)
+{
+	uint64_t bytes = 0;
+	for (unsigned i = 1; i < state->count; i++)
+		bytes += state->images[i].bytes;
+	return bytes;
+}
+
+/* Whether the next image builds on no other: all that do would become larger than the first. */
+static bool is_time_for_whole(const struct ckt_automatic_chain *chain)
+{
+	const struct ckt_chain_state *state = &chain->state;
+	uint64_t last = state->count > 1 ? state->images[state->count - 1].bytes : 0;
+	return !state->count || chain->whole_next || state->count >= CKT_CHAIN_IMAGES_MAX - 1 ||
+		increments(state) + last > state->images[0].bytes;
+}
+
+/* ---- Once it is written */
+
+static void image_free(struct image *image, bool remove)
+{
+	struct ckt_automatic_chain *chain = image->chain;
+	ckt_broker_stop(chain->broker);
+	chain->broker = NULL;
+	if (image->fd >= 0)
+		close(image->fd);
+	if (remove)
+		ckt_chain_image_remove(chain->dir_fd, chain->number);
+	chain->busy = false;
+	free(image);
+}
+
+static void told(struct ckt_session *session, void *context, int error, void *answer)
+{
+	(void)context, (void)answer;
+	if (error)
+		ckt_debug("session %s: its worker does not know of its image: %s", session->id,
+			strerror(-error));
+}
+
+static struct ckt_chain_state next_state(const struct image *image, const struct ckt_session *session,
+	const struct ckt_worker_automatic_res *now)
+{
+	const struct ckt_automatic_chain *chain = image->chain;
+	struct ckt_chain_state state = chain->state;
+	bool moved = !state.count || now->executed > state.executed;
+	snprintf(state.session, sizeof state.session, "%s", session->id);
+	state.owner = session->uid;
+	memcpy(state.secret_hash, session->secret_hash, sizeof state.secret_hash);
+	state.generation = now->generation;
+	state.copy = now->copy;
+	state.executed = now->executed;
+	state.when = time(NULL);
+	memcpy(state.last, image->saved.image, sizeof state.last);
+	state.restores = moved ? 0 : state.restores;
+	state.gpu = session->status.gpu;
+	state.asked = session->asks_for_images;
+	if (image->whole)
+		state.count = 0;
+	state.images[state.count++] = (struct ckt_chain_image){
+		.number = chain->number, .bytes = ckt_chain_image_bytes(image->fd)};
+	return state;
+}
+
+/* The state is the last thing to be written, and says that all before it is whole. */
+static int commit(struct image *image, struct ckt_session *session,
+	const struct ckt_worker_automatic_res *now)
+{
+	struct ckt_automatic_chain *chain = image->chain;
+	struct ckt_chain_state state = next_state(image, session, now);
+	int result = fsync(image->fd) ? -errno : 0;
+	if (!result)
+		result = ckt_chain_write(chain->dir_fd, &state);
+	if (result)
+		return result;
+	chain->state = state;
+	chain->whole_next = false;
+	chain->taken++;
+	chain->problem[0] = 0;
+	chain->wait = 1;
+	if (image->whole)
+		ckt_chain_clean(chain->dir_fd, &state);
+	ckt_automatic_count(chain, session->uid);
+	struct ckt_worker_durable_args args = {.executed = state.executed};
+	ckt_session_call(session, CKT_WORKER_DURABLE, (xdrproc_t)xdr_ckt_worker_durable_args, &args,
+		-1, (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+		STATUS_TIMEOUT_MS, told, NULL);
+	ckt_debug("session %s: automatic image %llu%s: %llu bytes up to command %llu", session->id,
+		(unsigned long long)chain->number, image->whole ? "" : ", incremental",
+		(unsigned long long)state.images[state.count - 1].bytes,
+		(unsigned long long)state.executed);
+	return 0;
+}
+
+/* The worker says which command is the last in it. */
+static void described(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct image *image = context;
+	struct ckt_automatic_chain *chain = image->chain;
+	const struct ckt_worker_automatic_res *now = answer;
+	/* Somebody else has had one written since: what is known is not of this one. */
+	bool same = !error && !now->status &&
+		memcmp(now->image, image->saved.image, sizeof now->image) == 0;
+	int result = error ? error : same ? commit(image, session, now) : 0;
+	if (result)
+		fail(chain, "%s", strerror(-result));
+	chain->whole_next |= result || !same;
+	image_free(image, result || !same);
+	ckt_automatic_wait(chain);
+}
+
+static void saved(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct image *image = context;
+	struct ckt_automatic_chain *chain = image->chain;
+	struct ckt_worker_save2_res *res = answer;
+	struct ckt_worker_automatic_args args = {0};
+	int result = error ? error : res->status;
+	ckt_broker_stop(chain->broker);
+	chain->broker = NULL;
+	if (!result) {
+		image->saved = *res;
+		ckt_count_checkpoint(session->id, true, res->bytes, res->stopped_us);
+		int lock = fcntl(chain->lock_fd, F_DUPFD_CLOEXEC, 3);
+		result = ckt_session_call(session, CKT_WORKER_AUTOMATIC,
+			(xdrproc_t)xdr_ckt_worker_automatic_args, &args, lock,
+			(xdrproc_t)xdr_ckt_worker_automatic_res,
+			sizeof(struct ckt_worker_automatic_res), STATUS_TIMEOUT_MS, described,
+			image);
+		if (!result)
+			return;
+	} else {
+		ckt_count_checkpoint(session->id, false, 0, 0);
+	}
+	/* Somebody else's image came in between: one that builds on none does not mind. */
+	bool stale = result == -ESTALE && !chain->whole_next;
+	chain->whole_next = true;
+	/* Whatever ended the worker is told anyway. */
+	if (!stale && error != -ECONNRESET)
+		fail(chain, "%s",
+			error || !*res->message ? ckt_daemon_request_problem(result)
+						: res->message);
+	image_free(image, true);
+	ckt_automatic_wait(chain);
+}
+
+/* ---- Before that */
+
+static bool has_room(struct ckt_automatic_chain *chain, uint64_t bytes)
+{
+	struct ckt_decision decision = {0};
+	if (chain->space)
+		ckt_daemon_image_space_check(chain->space, chain->dir_fd, bytes, &decision);
+	if (decision.answer)
+		fail(chain, "%s", decision.reason);
+	return !decision.answer;
+}
+
+static int begin(struct image *image, struct ckt_session *session)
+{
+	struct ckt_automatic_chain *chain = image->chain;
+	int fd = -1;
+	const struct ckt_chain_state *state = &chain->state;
+	uint64_t last = state->count ? state->images[state->count - 1].number : 0;
+	chain->number = (last > chain->number ? last : chain->number) + 1;
+	image->fd = ckt_chain_image_open(chain->dir_fd, chain->number, true);
+	int result = image->fd < 0 ? image->fd
+				   : ckt_broker_start(&image->fd, 1, CKT_BROKER_MAKE,
+					     &chain->broker, &fd);
+	if (result)
+		return result;
+	image->call = (struct ckt_worker_save2_args){.deadline_ms = DEADLINE_MS,
+		.incremental = !image->whole,
+		.keep_hashes = true};
+	memcpy(image->call.base, state->last, sizeof image->call.base);
+	return ckt_session_call_long(session, CKT_WORKER_SAVE2,
+		(xdrproc_t)xdr_ckt_worker_save2_args, &image->call, fd,
+		(xdrproc_t)xdr_ckt_worker_save2_res, sizeof(struct ckt_worker_save2_res),
+		DEADLINE_MS, saved, image);
+}
+
+/* False: no image is being taken now. */
+static bool take(struct ckt_automatic_chain *chain, struct ckt_session *session,
+	const struct ckt_worker_status_res *status)
+{
+	int result = open_chain(chain);
+	if (result == -EBUSY)
+		fail(chain, "another server that shares the directory runs this session");
+	else if (result)
+		fail(chain, "%s", strerror(-result));
+	if (result)
+		return false;
+	bool whole = is_time_for_whole(chain);
+	unsigned count = chain->state.count;
+	if (!has_room(chain,
+		    whole || count < 2 ? status->memory_bytes
+				       : chain->state.images[count - 1].bytes))
+		return false;
+	struct image *image = calloc(1, sizeof *image);
+	if (!image)
+		return false;
+	*image = (struct image){.chain = chain, .fd = -1, .whole = whole};
+	result = begin(image, session);
+	if (!result)
+		return true;
+	fail(chain, "%s", strerror(-result));
+	image_free(image, image->fd >= 0);
+	return false;
+}
+
+/* Whether there is anything that the last image does not have. */
+static bool has_news(
+	const struct ckt_automatic_chain *chain, const struct ckt_worker_status_res *status)
+{
+	const struct ckt_chain_state *state = &chain->state;
+	if (status->state != CKT_STATE_RUNNING && status->state != CKT_STATE_DETACHED)
+		return false;
+	return !state->count || chain->dir_fd < 0 || status->executed != state->executed ||
+		increments(state) > state->images[0].bytes;
+}
+
+static void looked(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct ckt_automatic_chain *chain = context;
+	const struct ckt_worker_status_res *status = answer;
+	struct ckt_decision decision;
+	chain->busy = false;
+	if (error || session->phase != CKT_SESSION_LIVE) {
+		ckt_automatic_wait(chain);
+		return;
+	}
+	ckt_ask_save(session, NULL, false, &decision);
+	if (!decision.answer && has_news(chain, status))
+		chain->busy = take(chain, session, status);
+	if (!chain->busy)
+		ckt_automatic_wait(chain);
+}
+
+void ckt_automatic_tick(struct ckt_timer *timer)
+{
+	struct ckt_automatic_chain *chain = CKT_CONTAINER(timer, struct ckt_automatic_chain, timer);
+	struct ckt_session *session = chain->session;
+	if (session && session->phase == CKT_SESSION_LIVE && !chain->busy &&
+		ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+			(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
+			STATUS_TIMEOUT_MS, looked, chain) == 0)
+		chain->busy = true;
+	else if (session && !chain->busy)
+		ckt_automatic_wait(chain);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The automatic images of one session on the disk: a directory below --auto-dir, of the server's user,
+ * mode 0700.
+ *
+ *	DIR/SESSION/lock	locked (F_OFD_SETLK) by everybody for whom the session lives: its server and its worker
+ *	DIR/SESSION/state	who the session is, and which images are its chain; replaced as a whole
+ *	DIR/SESSION/N/		an image; no part of the chain before the state names it
+ *
+ * The state's rename is the moment from which an image counts.  What it does not name is a rest of
+ * something that failed, and is removed.
+ *
+ * A lock is shared between the server and the worker, and exclusive for whoever wants to start the
+ * session again.  So it is free once worker and server are gone, on any host that shares DIR.
+ *
+ * Errors: 0 or -errno.  Threading: one thread at a time for each store.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpc/session.h"
+#include "rpc/worker.h"
+
+enum { CKT_CHAIN_IMAGES_MAX = 48 }; /* CKT_IMAGE_CHAIN_MAX, and room for one that fails */
+
+struct ckt_chain_image {
+	uint64_t number; /* its directory's name */
+	uint64_t bytes;  /* on the disk */
+};
+
+struct ckt_chain_state {
+	char session[CKT_SESSION_ID_SIZE + 1];
+	uint32_t owner; /* as struct ckt_session's uid */
+	uint8_t secret_hash[CKT_SECRET_HASH_SIZE];
+	uint64_t generation, copy; /* of the last worker that ran it */
+	uint64_t executed;         /* in the newest image */
+	int64_t when;              /* of that; seconds since the epoch */
+	uint8_t last[CKT_IMAGE_ID_SIZE];
+	unsigned restores; /* from it, without a newer one since */
+	int gpu;           /* ordinal; -1: any */
+	bool asked;        /* its client asked for images */
+	/* Oldest first; each but the first builds on those before it. */
+	unsigned count;
+	struct ckt_chain_image images[CKT_CHAIN_IMAGES_MAX];
+};
+
+/* Whether it can be the name of a session's directory: peers choose ids. */
+bool ckt_chain_id_good(const char *session);
+/*
+ * The session's directory, the caller's; -ENOENT if there is none and it is not to be made, -EPERM
+ * if it is another user's or others may write there.
+ */
+int ckt_chain_open(int parent_fd, const char *session, bool make);
+/*
+ * The lock, the caller's: -EBUSY if somebody else has it.  beside: the session's worker lives and
+ * may have it.
+ */
+int ckt_chain_lock(int dir_fd, bool beside);
+/* -ENOENT: none; -EBADMSG: damaged, or of another session. */
+int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state);
+/* On the disk when this returns, completely or not at all. */
+int ckt_chain_write(int dir_fd, const struct ckt_chain_state *state);
+/* Text of a state and back, for the two above and for tests. */
+int ckt_chain_state_parse(char *text, struct ckt_chain_state *ret_state);
+/* The directory of an image, the caller's; make: a new, empty one. */
+int ckt_chain_image_open(int dir_fd, uint64_t number, bool make);
+/* The bytes that its files take. */
+uint64_t ckt_chain_image_bytes(int image_fd);
+void ckt_chain_image_remove(int dir_fd, uint64_t number);
+/* Removes images that the state does not name; NULL: all. */
+void ckt_chain_clean(int dir_fd, const struct ckt_chain_state *state);
+/* The session and all that is its; the lock goes last.  Precondition: locked. */
+void ckt_chain_remove(int parent_fd, int dir_fd, const char *session);
