@@ -9,6 +9,7 @@
 
 #include "ctl/command.h"
 #include "ctl/drain/drain_state.h"
+#include "ctl/durable.h"
 #include "ctl/owners.h"
 #include "ctl/print.h"
 #include "ctl/server.h"
@@ -117,6 +118,7 @@ struct beside {
 	const ckt_control_connection *connection; /* NULL: not known */
 	const struct ckt_ctl_turns *turns;
 	const struct ckt_ctl_waits *waits;
+	const struct ckt_ctl_durable *durable;
 };
 
 static json_t *session_json(const ckt_control_session *session, const struct beside *beside)
@@ -145,6 +147,9 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 		object, "lanes", connection ? json_integer(connection->lanes) : json_null());
 	json_object_set_new(object, "turns", ckt_ctl_turns_json(beside->turns, session->session));
 	json_object_set_new(object, "waits", ckt_ctl_waits_json(beside->waits, session->session));
+	json_t *durable = ckt_ctl_durable_json(beside->durable, session->session);
+	if (durable)
+		json_object_set_new(object, "automatic_image", durable);
 	return object;
 }
 
@@ -181,11 +186,13 @@ static void session_line(const ckt_control_session *session, const struct beside
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
 	ckt_ctl_turns_print(beside->turns, session->session);
 	ckt_ctl_waits_print(beside->waits, session->session);
+	ckt_ctl_durable_print(beside->durable, session->session);
 }
 
 /* Prints the sessions of one answer, or adds them to the list. */
 static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
 	const struct jobs *jobs, const struct ckt_ctl_waits *waits,
+	const struct ckt_ctl_durable *durable,
 	const ckt_control_connections_res *connections, const struct ckt_ctl_turns *turns,
 	json_t *list)
 {
@@ -201,6 +208,7 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 			.project = ckt_ctl_owner_project(&owners, i),
 			.connection = connection_of(connections, session->session),
 			.waits = waits,
+			.durable = durable,
 			.turns = turns};
 		if (args->json)
 			json_array_append_new(list, session_json(session, &beside));
@@ -232,6 +240,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	struct ckt_ctl_turns turns = {0};
 	struct ckt_ctl_waits waits = {0};
 	struct ckt_ctl_drain drain = {0};
+	struct ckt_ctl_durable durable = {0};
 	bool more = true, any = false;
 	int status = ckt_ctl_connect(args, &server);
 	const char *token = getenv("CRICKET_TOKEN_FILE");
@@ -251,6 +260,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		jobs_read(args, &jobs);
 		ckt_ctl_turns_read(args, &turns);
 		ckt_ctl_waits_read(args, &waits);
+		ckt_ctl_durable_read(args, &durable);
 	}
 	while (more) {
 		ckt_control_list_args list_args = {.after = after};
@@ -267,7 +277,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		any = true;
 		ckt_control_connections_res connections;
 		connections_read(args, after, &connections);
-		print_page(args, &res, &jobs, &waits, &connections, &turns, list);
+		print_page(args, &res, &jobs, &waits, &durable, &connections, &turns, list);
 		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
 		if (res.sessions.sessions_len)
 			snprintf(after, sizeof after, "%s",
@@ -285,6 +295,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	jobs_free(&jobs);
 	ckt_ctl_turns_free(&turns);
 	ckt_ctl_waits_free(&waits);
+	ckt_ctl_durable_free(&durable);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

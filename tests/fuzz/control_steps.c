@@ -56,6 +56,7 @@ static const struct control_routine calls[] = {
 	[CKT_CONTROL_JOBS] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_CONNECTIONS] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_WATCH] = ROUTINE(ckt_control_list_args),
+	[CKT_CONTROL_DURABLE] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_JOB_HOLD] = ROUTINE(ckt_control_job_args),
 	[CKT_CONTROL_JOB_LOOK] = ROUTINE(ckt_control_job_look_args),
 	[CKT_CONTROL_JOB_KEY_SHOW] = ROUTINE(ckt_control_job_key_args),
@@ -69,7 +70,7 @@ const struct control_routine control_answers[] = {WORKER(ckt_worker_status_res),
 	WORKER(ckt_worker_stats_res), WORKER(ckt_worker_save_res), WORKER(ckt_worker_save2_res),
 	WORKER(ckt_worker_result), WORKER(ckt_worker_gpus_res), WORKER(ckt_worker_hold_res),
 	WORKER(ckt_worker_nccl_make_res), WORKER(ckt_worker_progress_res),
-	WORKER(ckt_worker_job_res), ROUTINE(ckt_hello_status)};
+	WORKER(ckt_worker_job_res), WORKER(ckt_worker_automatic_res), ROUTINE(ckt_hello_status)};
 enum { ANSWERS = sizeof control_answers / sizeof *control_answers };
 const unsigned control_answer_count = ANSWERS;
 

@@ -194,6 +194,10 @@ static const struct {
 	PROTOCOL(ckt_control_watch_res),
 	PROTOCOL(ckt_control_drain_args),
 	PROTOCOL(ckt_control_drain_res),
+	PROTOCOL(ckt_worker_durable_args),
+	PROTOCOL(ckt_worker_automatic_args),
+	PROTOCOL(ckt_worker_automatic_res),
+	PROTOCOL(ckt_control_durable_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

@@ -65,6 +65,7 @@ CALLS = {
     "turns": (text(""), None, None, "ok"),
     "waits": (u32(0), None, None, "ok"),
     "drain": (u32(0) + text(""), None, "look", "ok"),
+    "durable": (text(""), None, None, "ok"),
     "replace": (b"", None, None, "refused"),
     "watch": None,  # it has no line: see test_watch
     # Reading a trace has a line only where it is refused.

@@ -17,6 +17,9 @@ static void fill(const struct ckt_session *session, ckt_control_durable *ret)
 		.executed = state->executed,
 		.images = state->count,
 		.taken = chain->taken,
+		.behind = session->status.executed > state->executed
+			? session->status.executed - state->executed
+			: 0,
 		.restores = state->restores,
 		.problem = (char *)chain->problem};
 	for (unsigned i = 0; i < state->count; i++)

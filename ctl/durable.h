@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The automatic images of sessions, for cricketctl ps.
+ *
+ * Threading: no shared state.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "ctl/command.h"
+#include "rpc/control.h"
+
+struct ckt_ctl_durable {
+	ckt_control_durable_res *pages;
+	size_t count;
+};
+
+/* Over a connection of its own, which an older server ends: then there are none. */
+void ckt_ctl_durable_read(const struct ckt_ctl_args *args, struct ckt_ctl_durable *ret_durable);
+void ckt_ctl_durable_free(struct ckt_ctl_durable *durable);
+/* An object, the caller's; NULL: the server takes none of this session. */
+json_t *ckt_ctl_durable_json(const struct ckt_ctl_durable *durable, const char *session);
+/* The same as a line below the session's own, on stdout. */
+void ckt_ctl_durable_print(const struct ckt_ctl_durable *durable, const char *session);

@@ -1,0 +1,346 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Images that the server takes by itself, and sessions that come back from them.  With CKT_TEST_DURABLE=1 the clients are durable too."""
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from takers import MIB, Taker  # noqa: E402
+from whole import Whole, runner  # noqa: E402
+
+F_OFD_SETLK = 37
+MODE = {"CRICKET_DURABLE": "1"} if os.environ.get("CKT_TEST_DURABLE") else {}
+
+
+class Autosave(Whole):
+    def setUp(self):
+        super().setUp()
+        self.takers = []
+        self.images = os.path.join(self.dir, "images")
+
+    def tearDown(self):
+        for taker in self.takers:
+            if not taker.process.stdout.closed:
+                with contextlib.suppress(OSError):
+                    taker.end()
+        super().tearDown()
+
+    def saving(self, name="server", *options, every="1s"):
+        server = self.server(name, "--auto-checkpoint", every, "--auto-dir", self.images, "--claim-timeout", "30", *options,
+                             env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+        server.tcp, server.address = server.address, "unix:" + server.socket
+        return server
+
+    def taker(self, server, mib, **env):
+        taker = Taker(self, server, **{**MODE, **env})
+        self.takers.append(taker)
+        self.assertEqual(taker.ask("alloc", mib), 0)
+        self.assertEqual(taker.ask("fill", 7), 0)
+        return taker
+
+    def image(self, server):
+        """What ps tells of the images of the only session; None: no session, or no images."""
+        sessions = runner.sessions_of(self.tree, server)
+        return sessions[0].get("automatic_image") if len(sessions) == 1 else None
+
+    def saved(self, server):
+        """Waits until an image has all that the session has done; its description."""
+        found = {}
+
+        def whole():
+            # The second answer tells what the first one made the server ask its worker.
+            self.image(server)
+            found.update(self.image(server) or {})
+            return found.get("when") and not found["behind"]
+
+        self.wait(whole)
+        return found
+
+    def directory(self):
+        (name,) = os.listdir(self.images)
+        return os.path.join(self.images, name)
+
+    def numbers(self):
+        return sorted(int(name) for name in os.listdir(self.directory()) if name.isdigit())
+
+    def bytes(self):
+        total = 0
+        for path, _, files in os.walk(self.images):
+            total += sum(os.stat(os.path.join(path, name)).st_blocks * 512 for name in files)
+        return total
+
+    def kill_worker(self, server):
+        workers = server.workers()
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        runner.end_all(workers, "its worker was killed")
+
+    def kill_all(self, server):
+        workers = server.workers()
+        server.kill()
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        runner.end_all(workers, "its server was killed")
+
+    # ---- Images
+
+    def test_chain(self):
+        """Images of what changed, one that is whole when these grow, and nothing that remains."""
+        server = self.saving()
+        taker = self.taker(server, 64)
+        first = self.saved(server)
+        self.assertGreaterEqual(first["bytes"], 64 * MIB)
+        # Contents that stay are not written again.
+        for _ in range(3):
+            before = self.saved(server)
+            self.assertEqual(taker.ask("alloc", 1), 0)
+            after = self.saved(server)
+            self.assertGreater(after["images"], before["images"])
+            self.assertLess(after["bytes"] - before["bytes"], 8 * MIB)
+        # Now all is new, several times: one that is whole comes, and the older ones go.
+        for word in (8, 9, 10):
+            self.assertEqual(taker.ask("fill", word), 0)
+            self.saved(server)
+        self.wait(lambda: self.numbers()[0] > 1 and self.saved(server)["bytes"] <= 2 * 68 * MIB)
+        self.assertLessEqual(self.bytes(), 2 * 68 * MIB)
+        self.assertEqual(len(self.numbers()), self.saved(server)["images"])
+        for path, directories, files in os.walk(self.images):
+            for name in directories + files:
+                self.assertEqual(os.stat(os.path.join(path, name)).st_mode & 0o077, 0, name)
+        self.assertEqual(self.image_is_whole(os.path.join(self.directory(), str(self.numbers()[0]))), True)
+        taken = self.saved(server)["taken"]
+        self.assertEqual(taker.ask("check", 10), 0)
+        # Reading is a command too, and idling is none.
+        self.assertLessEqual(self.saved(server)["taken"], taken + 2)
+        taker.end()
+        self.wait(lambda: not os.listdir(self.images))
+
+    def test_off(self):
+        """Without the option nothing is written, and ps says nothing of it."""
+        server = self.server("plain")
+        server.tcp, server.address = server.address, "unix:" + server.socket
+        self.taker(server, 1)
+        self.assertNotIn("automatic_image", runner.sessions_of(self.tree, server)[0])
+        self.assertFalse(os.path.exists(self.images))
+
+    def test_asked(self):
+        """Only the sessions whose client asks."""
+        server = self.saving("server", every="1s,asked")
+        plain = Taker(self, server)
+        self.takers.append(plain)
+        self.assertEqual(plain.ask("alloc", 1), 0)
+        self.assertIsNone(self.image(server))
+        plain.end()
+
+    def test_user_checkpoint(self):
+        """An image of the user's in between does not harm the chain, nor the chain that."""
+        server = self.saving()
+        taker = self.taker(server, 8)
+        self.saved(server)
+        session = runner.sessions_of(self.tree, server)[0]["session"]
+        for word in (8, 9):
+            image = os.path.join(self.dir, "image%d" % word)
+            self.ctl(server, "checkpoint", session, image)
+            self.assertTrue(self.image_is_whole(image))
+            self.assertEqual(taker.ask("fill", word), 0)
+            self.saved(server)
+        self.kill_worker(server)
+        self.assertEqual(taker.ask("check", 9), 0)
+
+    # ---- Deaths
+
+    def test_worker_killed(self):
+        server = self.saving()
+        taker = self.taker(server, 16)
+        for word in (7, 8):
+            self.assertEqual(taker.ask("fill", word), 0)
+            self.saved(server)
+            self.kill_worker(server)
+            self.assertEqual(taker.ask("check", word), 0)
+        # It goes on from a chain of which it wrote only the end.
+        self.assertEqual(taker.ask("alloc", 1), 0)
+        self.assertEqual(taker.ask("fill", 9), 0)
+        self.saved(server)
+        self.kill_worker(server)
+        self.assertEqual(taker.ask("check", 9), 0)
+        taker.end()
+        self.wait(lambda: not os.listdir(self.images))
+
+    def test_server_killed(self):
+        """Both are dead: the next server finds the session on the disk."""
+        server = self.saving()
+        taker = self.taker(server, 16)
+        for _ in range(2):
+            self.saved(server)
+            self.kill_all(server)
+            server = self.saving()
+            self.assertEqual(taker.ask("check", 7), 0)
+        taker.end()
+        self.wait(lambda: not os.listdir(self.images))
+
+    def test_server_alone_killed(self):
+        """The session runs on, and so do its images."""
+        server = self.saving()
+        taker = self.taker(server, 16)
+        taken = self.saved(server)
+        workers = server.workers()
+        server.kill()
+        server = self.saving()
+        self.assertEqual(taker.ask("fill", 8), 0)
+        self.assertGreater(self.saved(server)["executed"], taken["executed"])
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        runner.end_all(workers, "its worker was killed")
+        self.assertEqual(taker.ask("check", 8), 0)
+
+    def test_standby(self):
+        """Another server that shares the directory, once nobody runs the session any more."""
+        first, second = self.saving("first"), self.saving("second")
+        taker = self.taker(first, 16, CRICKET_STANDBY=second.address)
+        self.saved(first)
+        self.kill_all(first)
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual(len(runner.sessions_of(self.tree, second)), 1)
+        # And back.
+        self.saved(second)
+        first = self.saving("first")
+        self.kill_all(second)
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_lock(self):
+        """Whoever has the lock may run the session: it is not started beside that."""
+        server = self.saving()
+        taker = self.taker(server, 4)
+        self.saved(server)
+        with open(os.path.join(self.directory(), "lock"), "rb") as lock:
+            fcntl.fcntl(lock, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+            self.kill_worker(server)
+            taker.process.stdin.write("check 7\n")
+            taker.process.stdin.flush()
+            self.wait(lambda: "still has a worker" in self.log_of(server))
+            self.assertEqual(runner.sessions_of(self.tree, server), [])
+        self.assertEqual(taker.process.stdout.readline(), "0\n")
+
+    def test_crashes(self):
+        """What dies again and again after one command is told so, and is not started once more."""
+        server = self.saving()
+        taker = self.taker(server, 4, CRICKET_RECONNECT_TIMEOUT="3")
+        self.saved(server)
+        directory = self.directory()
+        self.kill_worker(server)
+        self.assertEqual(taker.ask("check", 7), 0)
+        with open(os.path.join(directory, "state"), encoding="utf-8") as f:
+            self.assertIn("\nrestores 1\n", f.read())
+        self.saved(server)
+        self.kill_all(server)
+        with open(os.path.join(directory, "state"), encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn("\nrestores 0\n", text)
+        with open(os.path.join(directory, "state"), "w", encoding="utf-8") as f:
+            f.write(text.replace("\nrestores 0\n", "\nrestores 3\n"))
+        server = self.saving()
+        self.takers.remove(taker)
+        said = taker.process.communicate("check 7\n", 60)[1]
+        self.assertIn("is not started again", said)
+
+    # ---- What is in the way
+
+    def test_no_room(self):
+        """The last image stays, the reason is told once, and the next one comes when there is room."""
+        server = self.saving("server", "--image-space", "24M")
+        taker = self.taker(server, 8)
+        before = self.saved(server)
+        self.assertEqual(taker.ask("alloc", 64), 0)
+        self.assertEqual(taker.ask("fill", 8), 0)
+        self.wait(lambda: (self.image(server) or {}).get("problem"))
+        after = self.image(server)
+        self.assertEqual((after["images"], after["executed"]), (before["images"], before["executed"]))
+        self.assertTrue(self.image_is_whole(os.path.join(self.directory(), str(self.numbers()[0]))))
+        self.assertEqual(self.log_of(server).count("no automatic image"), 1)
+        self.assertEqual([e for e in self.ctl(server, "events").splitlines() if " unsaved " in e].__len__(), 1)
+        self.assertEqual(taker.ask("free"), 0)
+        self.assertEqual(self.saved(server)["problem"], None)
+
+    # ---- Attacks
+
+    def session_directory(self, server):
+        self.saved(server)
+        return self.directory()
+
+    def comes_back(self, server, taker, change):
+        """Whether the session does after `change` of its directory, while its worker is dead."""
+        directory = self.session_directory(server)
+        self.kill_worker(server)
+        change(directory)
+        said = taker.process.communicate("check 7\n", 60)
+        taker.process.stdin.close()
+        self.takers.remove(taker)
+        return said[0] == "0\n", said[1]
+
+    def test_half_written(self):
+        """A state that is cut off is none."""
+        server = self.saving()
+        taker = self.taker(server, 4, CRICKET_RECONNECT_TIMEOUT="2")
+
+        def cut(directory):
+            path = os.path.join(directory, "state")
+            with open(path, encoding="utf-8") as f:
+                text = f.read()
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text[:-6])
+
+        back, said = self.comes_back(server, taker, cut)
+        self.assertFalse(back)
+        self.assertIn("is lost", said)
+
+    def test_links(self):
+        """A link in the place of an image is no image."""
+        server = self.saving()
+        taker = self.taker(server, 4, CRICKET_RECONNECT_TIMEOUT="2")
+
+        def link(directory):
+            (number,) = self.numbers()
+            os.rename(os.path.join(directory, str(number)), os.path.join(self.dir, "elsewhere"))
+            os.symlink(os.path.join(self.dir, "elsewhere"), os.path.join(directory, str(number)))
+
+        back, _ = self.comes_back(server, taker, link)
+        self.assertFalse(back)
+        self.assertTrue(os.listdir(os.path.join(self.dir, "elsewhere")))
+
+    def test_others_image(self):
+        """The image of another session under this one's name is told from it."""
+        server = self.saving()
+        other = self.taker(server, 4)
+        theirs = self.session_directory(server)
+        (number,) = self.numbers()
+        shutil.copytree(os.path.join(theirs, str(number)), os.path.join(self.dir, "theirs"))
+        other.end()
+        self.takers.remove(other)
+        self.wait(lambda: not os.listdir(self.images))
+        taker = self.taker(server, 4, CRICKET_RECONNECT_TIMEOUT="2")
+
+        def replace(directory):
+            (own,) = self.numbers()
+            shutil.rmtree(os.path.join(directory, str(own)))
+            shutil.copytree(os.path.join(self.dir, "theirs"), os.path.join(directory, str(own)))
+
+        back, _ = self.comes_back(server, taker, replace)
+        self.assertFalse(back)
+        self.assertIn("another session's", self.log_of(server))
+
+    def test_open_directory(self):
+        """Where others could write, the server does not start."""
+        os.mkdir(self.images, 0o777)
+        os.chmod(self.images, 0o777)
+        with self.assertRaisesRegex(runner.Failure, "mode 0700"):
+            self.saving()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
