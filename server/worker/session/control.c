@@ -27,6 +27,7 @@
 #include "server/worker/memory/lease.h"
 #include "server/worker/module/blob_cache.h"
 #include "server/worker/session/automatic.h"
+#include "server/worker/session/activity.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/lane.h"
 #include "server/worker/session/client_process.h"
@@ -456,6 +457,17 @@ static int use_metrics(struct ckt_request *request)
 	return ckt_worker_control_reply(request, NULL, NULL);
 }
 
+static int use_activity(struct ckt_request *request)
+{
+	char message[] = "";
+	ckt_worker_result res = {.message = message, .status = -EINVAL};
+	if (atomic_load(&has_devices) && request->passed_fd >= 0) {
+		res.status = ckt_activity_use(request->worker, request->passed_fd);
+		request->passed_fd = -1;
+	}
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
 /* ---- Questions */
 
 static int origin(struct ckt_request *request)
@@ -734,6 +746,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_LEASE_RECALL] = lease_recall,
 		[CKT_WORKER_TURN] = take_turns,
 		[CKT_WORKER_METRICS] = use_metrics,
+		[CKT_WORKER_ACTIVITY] = use_activity,
 		[CKT_WORKER_LEASE_WAITED] = lease_waited,
 		[CKT_WORKER_LEASE_PRESS] = lease_press,
 		[CKT_WORKER_DURABLE] = durable,

@@ -463,7 +463,8 @@ static int swap_out_locked(
 	return 0;
 }
 
-static int swap_out(struct ckt_request *request)
+/* yields: for others of its server, which then may keep it out for long. */
+static int swap_out(struct ckt_request *request, bool yields)
 {
 	ckt_worker_swap_out_args args = {0};
 	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_swap_out_args, &args);
@@ -472,7 +473,9 @@ static int swap_out(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_swap_res done = {.message = message};
 	pthread_mutex_lock(&operation_lock);
-	done.status = swap_out_locked(request, &args, &done);
+	done.status = yields ? ckt_separable_check(request->worker, message, sizeof message) : 0;
+	if (!done.status)
+		done.status = swap_out_locked(request, &args, &done);
 	ckt_progress_end(&request->worker->checkpoint.progress);
 	ckt_worker_swap_res res = swap_facts(request->worker);
 	res.status = done.status;
@@ -618,7 +621,8 @@ static bool asker_gone(const struct ckt_request *request)
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 {
 	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE ||
-		    proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_QUIESCE) &&
+		    proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_YIELD ||
+		    proc == CKT_WORKER_QUIESCE) &&
 		asker_gone(request)) {
 		ckt_warning("the caller that asked for a save or a pause is gone: ignoring the "
 			    "request");
@@ -640,7 +644,8 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 	case CKT_WORKER_UNPAUSE:
 		return unpause(request);
 	case CKT_WORKER_SWAP_OUT:
-		return swap_out(request);
+	case CKT_WORKER_SWAP_YIELD:
+		return swap_out(request, proc == CKT_WORKER_SWAP_YIELD);
 	case CKT_WORKER_SWAP_IN:
 		return swap_in(request);
 	case CKT_WORKER_SWAP_LOOK:

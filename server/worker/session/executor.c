@@ -33,6 +33,7 @@
 #include "server/worker/module/blob_cache.h"
 #include "server/worker/objects/context.h"
 #include "server/worker/objects/device.h"
+#include "server/worker/session/activity.h"
 #include "server/worker/session/blocking_call.h"
 #include "server/worker/session/waiting_call.h"
 #include "server/worker/session/call.h"
@@ -55,6 +56,8 @@ enum { CALLS_MAX = 16384 };
 enum { ACCEPT_SYSTEM_ERROR = 5 };
 /* Between two looks at what a session that is held has not finished. */
 enum { HOLD_LOOK_MS = 1 };
+/* Between two looks at unfinished work that nobody waits for, if the server wants to know. */
+enum { ACTIVITY_LOOK_MS = 5 };
 
 enum progress { PROGRESS_MORE, PROGRESS_NEED_INPUT, PROGRESS_BROKEN, PROGRESS_BYE };
 
@@ -475,6 +478,7 @@ static enum progress next_command(struct ckt_worker *worker)
 		return PROGRESS_NEED_INPUT;
 	ckt_input_take(&worker->input, CKT_MARK_SIZE + size);
 	ckt_lookahead_beat(&worker->lookahead);
+	ckt_activity_command();
 	struct ckt_wcall *call = ckt_wcall_new(worker);
 	if (!call)
 		return no_memory_for(NULL);
@@ -539,8 +543,11 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 		fds[1] = ckt_transport_pollfd(client, want);
 	if (listen && ckt_transport_ready(client, want))
 		return;
+	int timeout_ms = ckt_activity_sleeps(worker) ? ACTIVITY_LOOK_MS : -1;
+	if (ckt_hold_check(worker) || ckt_turn_waits())
+		timeout_ms = HOLD_LOOK_MS;
 	ckt_lookahead_asleep(&worker->lookahead, true);
-	poll(fds, listen ? 2 : 1, ckt_hold_check(worker) || ckt_turn_waits() ? HOLD_LOOK_MS : -1);
+	poll(fds, listen ? 2 : 1, timeout_ms);
 	ckt_lookahead_asleep(&worker->lookahead, false);
 	if (listen)
 		ckt_transport_polled(client, want, fds[1].revents);

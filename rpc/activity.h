@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a worker has anything to do: a page of memory that it writes and its server reads.
+ *
+ *	server: makes and seals the file, maps it for reading, sends it with CKT_WORKER_ACTIVITY
+ *	worker: maps it for writing; its executor stores when it has nothing to do, and when a command comes
+ *
+ * A worker that says it is idle may lose the GPU's memory to others, and one that says it is not keeps
+ * it for its quantum.  So a lie moves nothing but the liar.  Every field is read and written alone, by
+ * relaxed atomics.  Append only; a page is made of zeros.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum { CKT_ACTIVITY_PAGE_SIZE = 4096 };
+
+struct ckt_activity {
+	/* CLOCK_MONOTONIC: since when it has no command and no unfinished work; 0: it has */
+	int64_t idle_since_ns;
+};
