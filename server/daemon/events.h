@@ -21,6 +21,9 @@ enum ckt_event_name {
 	CKT_EVENT_MEMORY_LOW,
 	CKT_EVENT_LOST,
 	CKT_EVENT_UNSAVED,
+	CKT_EVENT_SWAPPED_OUT,
+	CKT_EVENT_SWAPPED_IN,
+	CKT_EVENT_NOT_SWAPPED, /* others wait for its memory, and it could not leave */
 };
 
 /* As events and metrics name it: "started", "memory-low". */

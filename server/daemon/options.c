@@ -186,6 +186,7 @@ void ckt_options_init(struct ckt_options *options)
 		.grace = 10,
 		.claim_timeout = 300,
 		.drain = 5,
+		.max_wait = 60,
 		.log = strdup("auto"),
 		.log_level = strdup("info"),
 		.cage = strdup("auto"),

@@ -34,6 +34,8 @@ struct ckt_options {
 	unsigned wait_timeout;             /* seconds; 0: none */
 	uint64_t swap_memory;              /* bytes; 0: none */
 	char *swap;                        /* a directory; NULL: none */
+	unsigned max_wait;                 /* seconds, in a round of sessions that swap */
+	unsigned idle_memory;              /* seconds; 0: no session leaves for being idle */
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
 	uint64_t staging;                  /* bytes of each session */

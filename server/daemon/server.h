@@ -21,6 +21,7 @@
 #include "server/daemon/peer/record_stream.h"
 #include "server/daemon/policy/certificates.h"
 #include "server/daemon/policy/ledger.h"
+#include "server/daemon/policy/quantum.h"
 #include "server/daemon/policy/tokens.h"
 #include "server/daemon/policy/wait_queue.h"
 #include "server/daemon/peer/replace.h"
@@ -123,6 +124,9 @@ struct ckt_server {
 	struct ckt_timer wait_timer;
 	enum ckt_when_full when_full; /* --when-full */
 	bool swap_told;
+	bool swaps; /* there is swap memory, so that sessions can be swapped out */
+	struct ckt_quantum quantum; /* see session/quantum.h */
+	struct ckt_timer quantum_timer;
 	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
 	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */
 	unsigned descriptor_count;       /* that the server may have open; 0: not known */

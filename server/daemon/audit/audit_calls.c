@@ -78,6 +78,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_REPLACE] = {"replace", ANSWER_RESULT},
 	[CKT_CONTROL_DRAIN] = {"drain", ANSWER_RESULT},
 	[CKT_CONTROL_TURNS] = {"turns"},
+	[CKT_CONTROL_QUANTA] = {"quanta"},
 	[CKT_CONTROL_OWNERS] = {"owners"},
 	[CKT_CONTROL_WARM] = {"warm"},
 	[CKT_CONTROL_WAITS] = {"waits"},

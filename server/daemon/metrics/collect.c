@@ -166,8 +166,7 @@ static uint64_t leased_of(struct ckt_server *server, unsigned gpu)
 
 static uint64_t swapped_of(struct ckt_server *server, unsigned gpu)
 {
-	(void)server, (void)gpu;
-	return 0;
+	return ckt_quantum_swapped_bytes(server, gpu);
 }
 
 static void put_memory(

@@ -584,6 +584,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_PAUSE] = {(xdrproc_t)xdr_ckt_control_pause_args, ckt_control_pause},
 	[CKT_CONTROL_SWAP] = {(xdrproc_t)xdr_ckt_control_swap_args, ckt_control_swap},
 	[CKT_CONTROL_SWAP_LOOK] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_swap_look},
+	[CKT_CONTROL_QUANTA] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_quanta},
 	[CKT_CONTROL_UNPAUSE] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_unpause},
 	[CKT_CONTROL_PROGRESS] = {(xdrproc_t)xdr_ckt_control_session_args, ckt_control_progress},
 	[CKT_CONTROL_EVENTS] = {(xdrproc_t)xdr_ckt_control_events_args, ckt_control_events},

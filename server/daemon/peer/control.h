@@ -67,6 +67,7 @@ void ckt_control_restore2(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_pause(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_unpause(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_swap(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_quanta(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_swap_look(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_progress(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_events(struct ckt_peer *peer, void *args, int *passed_fd);

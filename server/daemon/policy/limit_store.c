@@ -15,6 +15,7 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/lease.h"
 #include "server/daemon/session/memory_wait.h"
+#include "server/daemon/session/quantum.h"
 #include "server/daemon/session/turn.h"
 
 #define HEAD "# What 'cricketctl limit set' said.  The server writes this file again.\n"
@@ -127,6 +128,7 @@ static int put_together(struct ckt_server *server, char *ret_message, size_t mes
 	server->ledger.limits = table;
 	ckt_lease_limits_changed(server);
 	ckt_turns_limits_changed(server);
+	ckt_quantum_limits_changed(server);
 	return 0;
 }
 
@@ -140,6 +142,7 @@ int ckt_limits_open(struct ckt_server *server, char *ret_message, size_t message
 	int result = ckt_memory_wait_open(server, ret_message, message_size);
 	if (result)
 		return result;
+	ckt_quantum_open(server);
 	state_path(server, "", path);
 	result = access(path, F_OK)
 		? 0
@@ -248,6 +251,7 @@ int ckt_limits_clear(struct ckt_server *server, const struct ckt_limit_rule *key
 
 void ckt_limits_close(struct ckt_server *server)
 {
+	ckt_quantum_close(server);
 	ckt_memory_wait_close(server);
 	ckt_limit_table_free(&server->limits_set);
 	ckt_limit_table_free(&server->ledger.limits);

@@ -238,6 +238,8 @@ static enum ckt_memory_reason look(struct ckt_wait_queue *queue, struct ckt_wait
 		return CKT_MEMORY_IN_USE;
 	if (is_behind(queue, holder, gpu, arrived))
 		return CKT_MEMORY_BEHIND;
+	if (queue->bars && queue->bars(queue, holder, gpu, bytes))
+		return CKT_MEMORY_BEHIND;
 	if (!ckt_wait_model_is_safe(model, holder, gpu, bytes, waited))
 		return CKT_MEMORY_UNSAFE;
 	return CKT_MEMORY_FITS;
@@ -272,7 +274,7 @@ enum ckt_memory_decision ckt_wait_judge(struct ckt_wait_queue *queue,
 	ckt_wait_model_free(&model);
 	if (*ret_reason == CKT_MEMORY_FITS)
 		return CKT_MEMORY_GRANT;
-	if (!others_hold(ledger, holder, gpu)) {
+	if (*ret_reason != CKT_MEMORY_BEHIND && !others_hold(ledger, holder, gpu)) {
 		/* Its other threads have what is missing, or wait for the rest themselves. */
 		*ret_reason = CKT_MEMORY_OWN;
 		return CKT_MEMORY_REFUSE;
@@ -425,7 +427,9 @@ static bool refuse_one(struct ckt_wait_queue *queue)
 	ckt_wait_model_free(&model);
 	for (struct ckt_wait_request *r = queue->first; r && !victim; r = r->next) {
 		bool large = is_too_large(queue->ledger, r->holder, r->gpu, r->bytes);
-		if (!large && others_hold(queue->ledger, r->holder, r->gpu))
+		if (!large &&
+			(r->reason == CKT_MEMORY_BEHIND ||
+				others_hold(queue->ledger, r->holder, r->gpu)))
 			continue;
 		victim = r;
 		reason = large ? CKT_MEMORY_TOO_LARGE : CKT_MEMORY_OWN;

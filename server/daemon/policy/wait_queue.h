@@ -57,6 +57,12 @@ struct ckt_wait_queue {
 	 */
 	void (*ended)(struct ckt_wait_queue *queue, const struct ckt_wait_request *request,
 		bool granted, enum ckt_memory_reason reason);
+	/*
+	 * Whether a request that fits has to wait, because the caller keeps the room for another; NULL:
+	 * none has.
+	 */
+	bool (*bars)(struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder,
+		unsigned gpu, uint64_t bytes);
 	/* Of everything; NULL: nobody listens. */
 	void (*event)(struct ckt_wait_queue *queue, const struct ckt_memory_event *event);
 	void *data; /* the caller's */

@@ -184,6 +184,8 @@ static uint64_t claim(
 static bool can_finish(const struct ckt_wait_model *model, const struct ckt_wait_party *party,
 	const int64_t *left, bool by_claims)
 {
+	if (party->holder->swaps)
+		return true;
 	for (unsigned g = 0; g < model->gpu_count; g++) {
 		bool here = party->contexts >> g & 1 || party->want[g];
 		uint64_t need = party->want[g];
@@ -208,7 +210,9 @@ static void finish(struct ckt_wait_model *model, struct ckt_wait_party *party, i
 {
 	party->done = true;
 	for (unsigned g = 0; g < model->gpu_count; g++) {
-		left[g] += (int64_t)(party->held[g] + context_of(model, party, g));
+		/* A session that is swapped out keeps its context. */
+		left[g] += (int64_t)(party->held[g] +
+			(party->holder->swaps ? 0 : context_of(model, party, g)));
 		for (uint32_t i = 0; i < party->count; i++)
 			model->owners[party->owners[i]].used[g] -= party->held[g];
 	}

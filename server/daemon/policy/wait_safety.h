@@ -9,6 +9,8 @@
  * taken to finish with what it has.  So a program without a declared limit can be stuck after all,
  * and ckt_wait_model_stuck finds that out.
  *
+ * A session that is swapped out when others need its memory can always finish.
+ *
  * A declared limit counts on the GPUs that the session has a context on or asks for.
  *
  * Threading: the caller's.  A model is a copy: it holds while the ledger does not change, except by

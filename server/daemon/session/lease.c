@@ -88,7 +88,7 @@ static bool somebody_waits(const struct ckt_server *server, const struct ckt_ses
 	for (const struct ckt_session *s = server->sessions; s; s = s->next)
 		if (s != but && s->lease.question.pending)
 			return true;
-	return server->waits.count != 0;
+	return server->waits.count != 0 || ckt_quantum_anybody_waits(server);
 }
 
 static void count(enum ckt_policy_answer answer)
@@ -115,6 +115,8 @@ static bool grant(struct ckt_session *session)
 	if (lease->question.bytes && !bytes)
 		return false;
 	count(CKT_POLICY_YES);
+	if (bytes)
+		ckt_quantum_granted(session, gpu);
 	answer(session, bytes, 0);
 	return true;
 }
@@ -124,6 +126,7 @@ static void refuse_or_wait(struct ckt_session *session)
 {
 	struct ckt_daemon_lease *lease = &session->lease;
 	uint64_t bytes = lease->question.bytes;
+	ckt_quantum_refused(session, lease->question.gpu, bytes);
 	if (!ckt_memory_can_wait(session)) {
 		count(CKT_POLICY_FULL);
 		answer(session, 0, 0);
@@ -220,6 +223,7 @@ static void recalled(struct ckt_session *session, void *context, int error, void
 			distrust(session, "leases that cannot be");
 		else
 			lease->holder.unsettled = res->unlimited;
+		ckt_quantum_soon(server);
 	} else if (error) {
 		keep_lease(session, error);
 	}
@@ -312,6 +316,7 @@ static bool take_back(struct ckt_session *session, const struct ckt_lease_messag
 		if (ckt_ledger_give(&lease->holder, message->gpu, message->bytes))
 			return false;
 		ckt_memory_wait_freed(session, message->gpu, message->bytes);
+		ckt_quantum_gave(session, message->gpu);
 		ckt_memory_wait_look(session->server);
 		return true;
 	}
@@ -355,6 +360,12 @@ static void channel_ready(struct ckt_source *source, uint32_t events)
 	struct ckt_session *session = CKT_CONTAINER(source, struct ckt_session, lease.channel);
 	(void)events;
 	for (int i = 0; i < AT_A_TIME && take_packet(session); i++)
+		;
+}
+
+void ckt_lease_read(struct ckt_session *session)
+{
+	while (session->lease.open && take_packet(session))
 		;
 }
 
@@ -406,6 +417,7 @@ int ckt_lease_open(struct ckt_session *session)
 		lease->holder.contexts |= UINT64_C(1) << session->status.gpu;
 	ckt_ledger_add(&server->ledger, &lease->holder);
 	ckt_memory_wait_came(session);
+	ckt_quantum_join(session);
 	return ckt_session_call(session, CKT_WORKER_LEASE, (xdrproc_t)xdr_ckt_worker_lease_args,
 		&args, ends[1], (xdrproc_t)xdr_ckt_worker_lease_res, sizeof(ckt_worker_lease_res),
 		CALL_TIMEOUT_MS, joined, NULL);
@@ -418,6 +430,7 @@ void ckt_lease_close(struct ckt_session *session)
 	if (!lease->is_holder)
 		return;
 	lease->is_holder = false;
+	ckt_quantum_leave(session);
 	ckt_memory_wait_gone(session);
 	ckt_ledger_remove(&session->server->ledger, &lease->holder);
 	ckt_memory_wait_look(session->server);

@@ -50,6 +50,8 @@ struct ckt_daemon_lease {
 int ckt_lease_open(struct ckt_session *session);
 /* The worker is gone, and what it had is free.  Does nothing if it was never opened. */
 void ckt_lease_close(struct ckt_session *session);
+/* Takes what its worker has sent so far, before the loop would. */
+void ckt_lease_read(struct ckt_session *session);
 /* The limits have changed: sessions without a limit that have one now begin to count. */
 void ckt_lease_limits_changed(struct ckt_server *server);
 /* Whom limits may fit, as the session is now. */

@@ -47,9 +47,9 @@ bool ckt_memory_can_wait(const struct ckt_session *session)
 {
 	struct ckt_server *server = session->server;
 	enum ckt_when_full when_full = ckt_memory_when_full(session);
-	if (when_full == CKT_WHEN_FULL_SWAP && !server->swap_told) {
+	if (when_full == CKT_WHEN_FULL_SWAP && !server->swaps && !server->swap_told) {
 		server->swap_told = true;
-		ckt_warning("when-full=swap: this version swaps no session out: sessions wait");
+		ckt_warning("when-full=swap: this server has no swap memory: sessions wait; start it with --swap-memory or --swap");
 	}
 	return when_full != CKT_WHEN_FULL_FAIL;
 }
@@ -82,6 +82,8 @@ enum ckt_memory_decision ckt_memory_wait_ask(
 	uint64_t request;
 	enum ckt_memory_decision decision = ckt_wait_ask(queue, &session->lease.holder, gpu, bytes,
 		(void *)(uintptr_t)number, &request, &reason);
+	if (decision == CKT_MEMORY_WAIT)
+		ckt_quantum_soon(session->server);
 	if (decision == CKT_MEMORY_WAIT)
 		ckt_info("session %s waits for %llu MiB of GPU %u: %s", session->id, mib(bytes),
 			gpu, ckt_memory_reason_text(reason));
@@ -167,7 +169,8 @@ static void press_done(struct ckt_session *session, void *context, int error, vo
 
 static void press(struct ckt_server *server)
 {
-	ckt_worker_press_args args = {.on = server->waits.count != 0};
+	ckt_worker_press_args args = {
+		.on = server->waits.count != 0 || ckt_quantum_anybody_waits(server)};
 	for (struct ckt_session *s = server->sessions; s; s = s->next) {
 		if (!s->lease.is_holder || !s->lease.open || s->lease.pressed == args.on)
 			continue;

@@ -356,6 +356,7 @@ static void session_live(struct ckt_session *session)
 		remove_marks(session);
 	ckt_session_metrics_open(session);
 	ckt_automatic_begin(session);
+	ckt_quantum_watch(session);
 	ckt_daemon_event(session, session->restore ? CKT_EVENT_RESTORED : CKT_EVENT_STARTED,
 		"worker %d", (int)session->pid);
 	wait_call_all(&session->on_started, session, 0, "");
@@ -1209,6 +1210,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	ckt_turn_open(session);
 	ckt_session_metrics_open(session);
 	ckt_automatic_begin(session);
+	ckt_quantum_watch(session);
 }
 
 static int adopt(struct ckt_server *server, const char *id)

@@ -18,6 +18,7 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/group.h"
 #include "server/daemon/session/lease.h"
+#include "server/daemon/session/quantum.h"
 #include "server/daemon/session/turn.h"
 #include "server/daemon/session/swap.h"
 #include "server/daemon/session/worker_cgroup.h"
@@ -102,6 +103,7 @@ struct ckt_session {
 	struct ckt_daemon_turn turn;
 	struct ckt_daemon_metrics metrics;
 	struct ckt_daemon_swap swap;
+	struct ckt_daemon_quantum quantum;
 	/* the cgroup of the program, of a local client; empty: not known */
 	char container[CKT_LIMIT_NAME_MAX + 1];
 	uint32_t next_xid;

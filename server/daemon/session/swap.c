@@ -27,6 +27,7 @@ struct swap {
 	void *data;
 	bool out, stay;
 	bool owner_full; /* its owner's limit is what bounds it */
+	bool out, stay, yields;
 	unsigned deadline_ms;
 };
 
@@ -129,6 +130,20 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* What the swap memory may come to: what is there, and all that the session has; 0: not known. */
+static uint64_t most_bytes(const struct ckt_session *session)
+{
+	const struct ckt_ledger_holder *holder = &session->lease.holder;
+	struct stat st = {0};
+	if (!session->lease.is_holder || holder->unsettled ||
+		fstat(session->swap.fd, &st))
+		return 0;
+	uint64_t bytes = (uint64_t)st.st_blocks * 512 + SLACK_BYTES;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		bytes += holder->leased[gpu];
+	return bytes;
+}
+
 /* What it holds, as the kernel counts: a worker cannot say less. */
 static void settle(struct ckt_session *session)
 {
@@ -165,6 +180,7 @@ static void finish(struct ckt_session *session, struct swap *swap, int error,
 		ckt_info("session %s: swapped %s: %llu bytes, %llu of them %s", session->id,
 			swap->out ? "out" : "in", (unsigned long long)res->bytes,
 			(unsigned long long)res->moved_bytes, swap->out ? "written" : "read");
+	ckt_quantum_moved(session, swap->out, error, res);
 	swap->done(session, swap->data, error, res, message);
 	free(swap);
 }
@@ -200,12 +216,18 @@ static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk
 		if (error)
 			return error;
 	}
+	args.limit_bytes = room(session, on_disk);
+	/* So that several sessions can leave at one time. */
+	uint64_t most = most_bytes(session);
+	if (most && args.limit_bytes > most)
+		args.limit_bytes = most;
 	int fd = fcntl(session->swap.fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return -errno;
 	session->swap.held = args.limit_bytes;
 	session->swap.counted = on_disk ? 0 : args.limit_bytes;
-	return ckt_session_call_long(session, CKT_WORKER_SWAP_OUT,
+	return ckt_session_call_long(session,
+		swap->yields ? CKT_WORKER_SWAP_YIELD : CKT_WORKER_SWAP_OUT,
 		(xdrproc_t)xdr_ckt_worker_swap_out_args, &args, fd,
 		(xdrproc_t)xdr_ckt_worker_swap_res, sizeof(ckt_worker_swap_res), swap->deadline_ms,
 		answered, swap);
@@ -231,22 +253,42 @@ static int begun(struct ckt_session *session, struct swap *swap, int error)
 	return error;
 }
 
-int ckt_session_swap_out(struct ckt_session *session, bool stay, unsigned deadline_ms,
-	ckt_swap_done done, void *data)
+static int begin_out(struct ckt_session *session, const struct swap *how)
 {
 	const struct ckt_options *options = &session->server->options;
 	if (!options->swap_memory && !options->swap)
 		return -ENOTSUP;
 	if (session->swap.busy || session->holder || session->phase != CKT_SESSION_LIVE)
 		return -EBUSY;
-	struct swap *swap = begin(session, done, data);
+	struct swap *swap = begin(session, how->done, how->data);
 	if (!swap)
 		return -ENOMEM;
-	swap->out = true;
-	swap->stay = stay;
-	swap->deadline_ms = deadline_ms;
+	*swap = *how;
+	ckt_quantum_moves(session, true);
 	bool on_disk = options->swap && (session->swap.on_disk || room(session, false) == 0);
 	return begun(session, swap, send_out(session, swap, on_disk));
+}
+
+int ckt_session_swap_out(struct ckt_session *session, bool stay, unsigned deadline_ms,
+	ckt_swap_done done, void *data)
+{
+	return begin_out(session,
+		&(struct swap){.out = true,
+			.stay = stay,
+			.deadline_ms = deadline_ms,
+			.done = done,
+			.data = data});
+}
+
+int ckt_session_swap_yield(
+	struct ckt_session *session, unsigned deadline_ms, ckt_swap_done done, void *data)
+{
+	return begin_out(session,
+		&(struct swap){.out = true,
+			.yields = true,
+			.deadline_ms = deadline_ms,
+			.done = done,
+			.data = data});
 }
 
 int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *data)
@@ -256,6 +298,7 @@ int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *d
 	struct swap *swap = begin(session, done, data);
 	if (!swap)
 		return -ENOMEM;
+	ckt_quantum_moves(session, false);
 	return begun(session, swap,
 		ckt_session_call_long(session, CKT_WORKER_SWAP_IN, NULL, NULL, -1,
 			(xdrproc_t)xdr_ckt_worker_swap_res, sizeof(ckt_worker_swap_res), SWAP_IN_MS,

@@ -49,6 +49,12 @@ typedef void (*ckt_swap_done)(struct ckt_session *session, void *data, int error
  */
 int ckt_session_swap_out(struct ckt_session *session, bool stay, unsigned deadline_ms,
 	ckt_swap_done done, void *data);
+/*
+ * The same for other sessions of this server, unless its work is tied to other sessions': -EBUSY then
+ * comes with a sentence.
+ */
+int ckt_session_swap_yield(
+	struct ckt_session *session, unsigned deadline_ms, ckt_swap_done done, void *data);
 /* Takes the lease, and brings the memory in.  As above. */
 int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *data);
 /* The worker is gone, and its swap memory with it. */

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which sessions have their memory on a GPU; see quantum.h. */
+#include "server/daemon/policy/quantum.h"
+
+#include <stddef.h>
+
+/* Until something has been measured: 50 GB/s. */
+#define FIRST_NS_PER_BYTE 0.02
+/* A rate is measured with at least so much. */
+#define RATE_BYTES ((uint64_t)1 << 20)
+
+const char *ckt_quantum_reason_text(enum ckt_quantum_reason reason)
+{
+	static const char *const texts[CKT_QUANTUM_REASONS] = {
+		[CKT_QUANTUM_NONE] = "",
+		[CKT_QUANTUM_FITS] = "there is room for it",
+		[CKT_QUANTUM_BETWEEN] = "there is room for it until an earlier session gets more",
+		[CKT_QUANTUM_WAS_IDLE] = "it was idle, and another session waits for the memory",
+		[CKT_QUANTUM_OVER] = "its quantum is over, and another session waits for the memory",
+		[CKT_QUANTUM_GAVE_WAY] = "it had come in while an earlier session waited",
+		[CKT_QUANTUM_IDLE_LONG] = "it was idle for the time of --idle-memory",
+		[CKT_QUANTUM_BY_HAND] = "somebody asked for it",
+		[CKT_QUANTUM_STAYED] = "it could not be swapped out",
+	};
+	return (unsigned)reason < CKT_QUANTUM_REASONS ? texts[reason] : "";
+}
+
+void ckt_quantum_init(struct ckt_quantum *quantum, int64_t max_wait_ns)
+{
+	*quantum = (struct ckt_quantum){.max_wait_ns = max_wait_ns,
+		.out_ns_per_byte = FIRST_NS_PER_BYTE,
+		.in_ns_per_byte = FIRST_NS_PER_BYTE};
+}
+
+void ckt_quantum_add(struct ckt_quantum *quantum, struct ckt_quantum_member *member, int64_t now_ns)
+{
+	member->in_since_ns = now_ns;
+	member->next = quantum->first;
+	quantum->first = member;
+}
+
+void ckt_quantum_remove(struct ckt_quantum *quantum, struct ckt_quantum_member *member)
+{
+	for (struct ckt_quantum_member **at = &quantum->first; *at; at = &(*at)->next)
+		if (*at == member) {
+			*at = member->next;
+			return;
+		}
+}
+
+void ckt_quantum_note(struct ckt_quantum_member *member, int64_t now_ns)
+{
+	int64_t seen = member->idle_seen_ns;
+	bool goes_on = member->out ? !member->want_since_ns : member->idle_since_ns == seen;
+	if (seen && !goes_on) {
+		int64_t gap = (member->out ? member->want_since_ns : now_ns) - seen;
+		member->gap_ns = member->gap_ns ? (member->gap_ns + gap) / 2 : gap;
+		member->idle_seen_ns = 0;
+	}
+	if (!member->out && member->idle_since_ns)
+		member->idle_seen_ns = member->idle_since_ns;
+	if (!member->want_since_ns)
+		member->chosen = member->served = false;
+}
+
+/* ---- Times */
+
+int64_t ckt_quantum_cost_ns(const struct ckt_quantum *quantum,
+	const struct ckt_quantum_member *member, const struct ckt_quantum_member *waiter,
+	unsigned gpu)
+{
+	uint64_t in = waiter->out ? waiter->want[gpu] : member->here[gpu];
+	return (int64_t)((double)member->here[gpu] * quantum->out_ns_per_byte +
+		(double)in * quantum->in_ns_per_byte);
+}
+
+static unsigned waiters(const struct ckt_quantum *quantum, unsigned gpu)
+{
+	unsigned count = 0;
+	for (const struct ckt_quantum_member *m = quantum->first; m; m = m->next)
+		count += m->want_since_ns && m->want[gpu];
+	return count ? count : 1;
+}
+
+int64_t ckt_quantum_length_ns(const struct ckt_quantum *quantum,
+	const struct ckt_quantum_member *member, const struct ckt_quantum_member *waiter,
+	unsigned gpu)
+{
+	int64_t cost = ckt_quantum_cost_ns(quantum, member, waiter, gpu);
+	int64_t length = cost * (100 - CKT_QUANTUM_SWITCH_PERCENT) / CKT_QUANTUM_SWITCH_PERCENT;
+	int64_t most = quantum->max_wait_ns / waiters(quantum, gpu) - cost;
+	if (length > most)
+		length = most;
+	return length > cost ? length : cost;
+}
+
+/* How long it has to be idle before it leaves for that waiter. */
+static int64_t patience_ns(const struct ckt_quantum *quantum,
+	const struct ckt_quantum_member *member, const struct ckt_quantum_member *waiter,
+	unsigned gpu)
+{
+	int64_t twice = 2 * ckt_quantum_cost_ns(quantum, member, waiter, gpu);
+	return member->gap_ns >= twice || twice < CKT_QUANTUM_IDLE_LEAST_NS
+		? CKT_QUANTUM_IDLE_LEAST_NS
+		: twice;
+}
+
+/* ---- Who leaves */
+
+static bool is_there(
+	const struct ckt_quantum_member *member, const struct ckt_quantum_member *waiter, unsigned gpu)
+{
+	return member != waiter && member->here[gpu] && !member->out && !member->leaving &&
+		!member->coming && !member->fixed && !member->chosen;
+}
+
+/* When the member may leave for that waiter, by time alone; *ret_reason: why. */
+static int64_t leaves_ns(const struct ckt_quantum *quantum, const struct ckt_quantum_member *member,
+	const struct ckt_quantum_member *waiter, unsigned gpu, enum ckt_quantum_reason *ret_reason)
+{
+	int64_t at = member->in_since_ns + ckt_quantum_length_ns(quantum, member, waiter, gpu);
+	*ret_reason = CKT_QUANTUM_OVER;
+	if (member->between && member->in_since_ns > waiter->want_since_ns) {
+		at = member->in_since_ns;
+		*ret_reason = CKT_QUANTUM_GAVE_WAY;
+	}
+	if (member->idle_since_ns) {
+		int64_t idle =
+			member->idle_since_ns + patience_ns(quantum, member, waiter, gpu);
+		if (idle <= at) {
+			at = idle;
+			*ret_reason = CKT_QUANTUM_WAS_IDLE;
+		}
+	}
+	return at > member->skip_until_ns ? at : member->skip_until_ns;
+}
+
+/* Whether the first is needed less than the second. */
+static bool is_needed_less(
+	const struct ckt_quantum_member *one, const struct ckt_quantum_member *two)
+{
+	if (!one->idle_since_ns != !two->idle_since_ns)
+		return one->idle_since_ns != 0;
+	if (one->idle_since_ns && one->idle_since_ns != two->idle_since_ns)
+		return one->idle_since_ns < two->idle_since_ns;
+	if (one->priority != two->priority)
+		return one->priority < two->priority;
+	if (one->weight != two->weight)
+		return one->weight < two->weight;
+	return one->in_since_ns < two->in_since_ns;
+}
+
+/* The next one that leaves, so that the waiter gets `need` bytes more. */
+static void choose_victim(struct ckt_quantum *quantum, struct ckt_quantum_member *waiter,
+	unsigned gpu, uint64_t need, int64_t now_ns, struct ckt_quantum_decision *decision)
+{
+	uint64_t sum = 0;
+	struct ckt_quantum_member *least = NULL, *alone = NULL;
+	enum ckt_quantum_reason reason;
+	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next) {
+		if (!is_there(m, waiter, gpu))
+			continue;
+		int64_t at = leaves_ns(quantum, m, waiter, gpu, &reason);
+		if (at > now_ns) {
+			if (!decision->again_ns || at < decision->again_ns)
+				decision->again_ns = at;
+			continue;
+		}
+		sum += m->here[gpu];
+		if (!least || is_needed_less(m, least))
+			least = m;
+		if (m->here[gpu] >= need && (!alone || is_needed_less(m, alone)))
+			alone = m;
+	}
+	if (sum < need || !least)
+		return;
+	/* One that suffices by itself spares the others, unless they are idle. */
+	if (least->here[gpu] < need && alone && !least->idle_since_ns == !alone->idle_since_ns)
+		least = alone;
+	leaves_ns(quantum, least, waiter, gpu, &decision->reason);
+	decision->step = CKT_QUANTUM_EVICT;
+	decision->member = least;
+	decision->waiter = waiter;
+}
+
+/* ---- Who is served */
+
+static bool waits(const struct ckt_quantum_member *member, unsigned gpu, int64_t now_ns)
+{
+	return member->want_since_ns && member->want[gpu] && !member->chosen && !member->coming &&
+		!member->leaving && now_ns >= member->passed_until_ns &&
+		(!member->out || now_ns >= member->skip_until_ns);
+}
+
+/* Of those that wait, the next after that one; NULL: there is none. */
+static struct ckt_quantum_member *next_waiter(
+	const struct ckt_quantum *quantum, const struct ckt_quantum_member *after, unsigned gpu,
+	int64_t now_ns)
+{
+	struct ckt_quantum_member *next = NULL;
+	bool passed = false;
+	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next) {
+		if (m == after) {
+			passed = true;
+			continue;
+		}
+		if (!waits(m, gpu, now_ns))
+			continue;
+		if (after &&
+			(m->want_since_ns < after->want_since_ns ||
+				(m->want_since_ns == after->want_since_ns && !passed)))
+			continue;
+		if (!next || m->want_since_ns < next->want_since_ns)
+			next = m;
+	}
+	return next;
+}
+
+uint64_t ckt_quantum_kept(
+	const struct ckt_quantum *quantum, const struct ckt_quantum_member *but, unsigned gpu)
+{
+	uint64_t bytes = 0;
+	for (const struct ckt_quantum_member *m = quantum->first; m; m = m->next)
+		bytes += m != but && (m->chosen || m->served) ? m->want[gpu] : 0;
+	return bytes;
+}
+
+static void admit(struct ckt_quantum_member *member, bool between, int64_t now_ns,
+	struct ckt_quantum_decision *decision)
+{
+	member->chosen = true;
+	member->served = false;
+	member->chosen_ns = now_ns;
+	member->between = between;
+	member->reason = between ? CKT_QUANTUM_BETWEEN : CKT_QUANTUM_FITS;
+	if (!member->out && !between)
+		member->in_since_ns = now_ns;
+	decision->step = CKT_QUANTUM_ADMIT;
+	decision->member = member;
+	decision->reason = member->reason;
+}
+
+/* Whether it is worth while to let one in before that time. */
+static bool fits_between(const struct ckt_quantum *quantum, const struct ckt_quantum_member *member,
+	unsigned gpu, int64_t until_ns, int64_t now_ns)
+{
+	double ns = (quantum->in_ns_per_byte + quantum->out_ns_per_byte) * 4;
+	return !until_ns || now_ns + (int64_t)((double)member->want[gpu] * ns) < until_ns;
+}
+
+static void forget_old(struct ckt_quantum *quantum, int64_t now_ns)
+{
+	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next)
+		if (m->chosen && !m->coming && now_ns - m->chosen_ns >= CKT_QUANTUM_KEPT_NS) {
+			m->chosen = false;
+			m->passed_until_ns = now_ns + CKT_QUANTUM_KEPT_NS;
+		}
+}
+
+/* What is there for those that wait, and what comes when members have left. */
+static void count_room(const struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes,
+	uint64_t *ret_left, uint64_t *ret_leaving)
+{
+	uint64_t kept = 0, leaving = 0;
+	for (const struct ckt_quantum_member *m = quantum->first; m; m = m->next) {
+		kept += m->chosen ? m->want[gpu] : 0;
+		leaving += m->leaving ? m->here[gpu] : 0;
+	}
+	uint64_t missing = kept > free_bytes ? kept - free_bytes : 0;
+	*ret_left = kept > free_bytes ? 0 : free_bytes - kept;
+	*ret_leaving = leaving > missing ? leaving - missing : 0;
+}
+
+/* Of the first one that waits; true: something is on its way for it, or decided. */
+static bool serve(struct ckt_quantum *quantum, struct ckt_quantum_member *member, unsigned gpu,
+	uint64_t left, uint64_t leaving, int64_t now_ns, struct ckt_quantum_decision *decision)
+{
+	uint64_t coming = left + leaving;
+	if (member->want[gpu] > coming)
+		choose_victim(
+			quantum, member, gpu, member->want[gpu] - coming, now_ns, decision);
+	member->served = decision->step || member->want[gpu] <= coming;
+	return member->served;
+}
+
+void ckt_quantum_decide(struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes,
+	int64_t now_ns, struct ckt_quantum_decision *ret_decision)
+{
+	uint64_t left, leaving;
+	struct ckt_quantum_member *first = NULL;
+	*ret_decision = (struct ckt_quantum_decision){0};
+	forget_old(quantum, now_ns);
+	count_room(quantum, gpu, free_bytes, &left, &leaving);
+	for (struct ckt_quantum_member *m = NULL; (m = next_waiter(quantum, m, gpu, now_ns));) {
+		if (m->want[gpu] <= left &&
+			(!first || fits_between(quantum, m, gpu, ret_decision->again_ns, now_ns))) {
+			admit(m, first != NULL, now_ns, ret_decision);
+			return;
+		}
+		if (!first && serve(quantum, m, gpu, left, leaving, now_ns, ret_decision))
+			return;
+		first = first ? first : m;
+	}
+}
+
+/* ---- Switches */
+
+static void measure(double *rate, uint64_t bytes, int64_t ns)
+{
+	if (bytes >= RATE_BYTES && ns > 0)
+		*rate = (*rate + (double)ns / (double)bytes) / 2;
+}
+
+static void count(struct ckt_quantum_member *member, int64_t now_ns)
+{
+	member->switched_ns[(member->outs + member->ins) % CKT_QUANTUM_SWITCHES_KEPT] = now_ns;
+}
+
+void ckt_quantum_left(struct ckt_quantum *quantum, struct ckt_quantum_member *member,
+	uint64_t bytes, int64_t ns, int64_t now_ns)
+{
+	measure(&quantum->out_ns_per_byte, bytes, ns);
+	count(member, now_ns);
+	member->outs++;
+	member->out = true;
+	member->leaving = member->between = member->chosen = member->served = false;
+	member->failures = 0;
+	member->skip_until_ns = 0;
+}
+
+void ckt_quantum_measure_in(struct ckt_quantum *quantum, uint64_t bytes, int64_t ns)
+{
+	measure(&quantum->in_ns_per_byte, bytes, ns);
+}
+
+void ckt_quantum_came(struct ckt_quantum_member *member, int64_t now_ns)
+{
+	count(member, now_ns);
+	member->ins++;
+	member->out = member->chosen = member->served = false;
+	member->want_since_ns = 0;
+	member->in_since_ns = now_ns;
+	member->idle_since_ns = member->idle_seen_ns = 0;
+}
+
+void ckt_quantum_failed(struct ckt_quantum_member *member, int64_t now_ns)
+{
+	int64_t skip = CKT_QUANTUM_SKIP_NS;
+	for (unsigned i = 0; i < member->failures && skip < CKT_QUANTUM_SKIP_MOST_NS; i++)
+		skip *= 2;
+	member->failures++;
+	member->leaving = member->coming = member->chosen = member->served = false;
+	member->skip_until_ns = now_ns + skip;
+}
+
+unsigned ckt_quantum_switches(const struct ckt_quantum_member *member, int64_t now_ns)
+{
+	unsigned switches = 0;
+	for (unsigned i = 0; i < CKT_QUANTUM_SWITCHES_KEPT; i++)
+		switches += member->switched_ns[i] &&
+			now_ns - member->switched_ns[i] < INT64_C(1000000000);
+	return switches;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions that swap each other out; see quantum.h. */
+#include "server/daemon/session/quantum.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/daemon/events.h"
+#include "server/daemon/session/lease.h"
+#include "server/daemon/session/memory_wait.h"
+#include "server/daemon/session/session.h"
+
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
+
+enum {
+	CALL_TIMEOUT_MS = 10000,
+	/* Between two looks at who is idle: while somebody waits, and otherwise. */
+	WAITED_LOOK_MS = 10,
+	IDLE_LOOK_MS = 500,
+	/* Decisions of one look. */
+	STEPS_MAX = 64,
+	SILENT_MAX = 3,
+};
+/* What a worker promised has come by then, or never comes. */
+#define PROMISE_NS (2 * NS_PER_S)
+
+static unsigned long long mib(uint64_t bytes)
+{
+	return (unsigned long long)(bytes >> 20);
+}
+
+static struct ckt_session *session_of(const struct ckt_quantum_member *member)
+{
+	return CKT_CONTAINER(member, struct ckt_session, quantum.member);
+}
+
+static uint64_t sum(const uint64_t bytes[CKT_DEVICES_MAX])
+{
+	uint64_t all = 0;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		all += bytes[gpu];
+	return all;
+}
+
+void ckt_quantum_soon(struct ckt_server *server)
+{
+	if (server->swaps)
+		ckt_timer_set(&server->loop, &server->quantum_timer, 0);
+}
+
+/* ---- Out */
+
+static void tell_stays(struct ckt_session *session, const char *why)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	/* Once, until it has left after all. */
+	if (!*quantum->note) {
+		ckt_warning("session %s keeps its memory on the GPU, others wait: %s", session->id,
+			why);
+		ckt_daemon_event(session, CKT_EVENT_NOT_SWAPPED, "%s", why);
+	}
+	snprintf(quantum->note, sizeof quantum->note, "%s", why);
+	quantum->member.reason = CKT_QUANTUM_STAYED;
+}
+
+static void evicted(struct ckt_session *session, void *data, int error,
+	const ckt_worker_swap_res *res, const char *message)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	struct ckt_server *server = session->server;
+	(void)data;
+	if (error && quantum->is_member) {
+		ckt_quantum_failed(&quantum->member, ckt_now_ns());
+		tell_stays(session, message);
+	}
+	quantum->silent = error && !res ? quantum->silent + 1 : 0;
+	if (quantum->silent >= SILENT_MAX && session->phase == CKT_SESSION_LIVE)
+		ckt_session_kill(session, "its worker does not obey the scheduler of GPU memory");
+	ckt_quantum_soon(server);
+}
+
+static void evict(struct ckt_session *session, enum ckt_quantum_reason reason)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	unsigned drain_ms = session->server->options.drain * 1000;
+	quantum->member.leaving = true;
+	quantum->member.reason = reason;
+	int error =
+		ckt_session_swap_yield(session, drain_ms ? drain_ms : 1, evicted, NULL);
+	if (!error)
+		return;
+	ckt_quantum_failed(&quantum->member, ckt_now_ns());
+	ckt_debug("session %s cannot be swapped out now: %s", session->id, strerror(-error));
+}
+
+/* ---- In */
+
+static void admitted(struct ckt_session *session, void *data, int error,
+	const ckt_worker_swap_res *res, const char *message)
+{
+	struct ckt_quantum_member *member = &session->quantum.member;
+	struct ckt_server *server = session->server;
+	(void)data;
+	if (session->quantum.is_member && member->out) {
+		ckt_debug("session %s does not come in: %s", session->id, error ? message : "");
+		ckt_quantum_failed(member, ckt_now_ns());
+		/* Paused meanwhile: it has nothing to bring in. */
+		if (res && !res->swapped)
+			member->want_since_ns = 0;
+	}
+	member->coming = false;
+	ckt_quantum_soon(server);
+}
+
+static bool fits_everywhere(const struct ckt_session *session)
+{
+	const struct ckt_server *server = session->server;
+	const struct ckt_quantum_member *member = &session->quantum.member;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		if (member->want[gpu] &&
+			member->want[gpu] > ckt_ledger_left(&server->ledger,
+						    &session->lease.holder.subject, gpu,
+						    session->lease.holder.contexts >> gpu & 1))
+			return false;
+	return true;
+}
+
+static void admit(struct ckt_session *session)
+{
+	struct ckt_quantum_member *member = &session->quantum.member;
+	if (!member->out || !fits_everywhere(session))
+		return;
+	member->coming = true;
+	int error = ckt_session_swap_in(session, admitted, NULL);
+	if (!error)
+		return;
+	member->coming = false;
+	ckt_quantum_failed(member, ckt_now_ns());
+}
+
+/* ---- Decisions */
+
+bool ckt_quantum_anybody_waits(const struct ckt_server *server)
+{
+	for (const struct ckt_quantum_member *m = server->quantum.first; m; m = m->next)
+		if (m->want_since_ns || m->leaving || m->coming)
+			return true;
+	return false;
+}
+
+static uint64_t free_bytes(const struct ckt_server *server, unsigned gpu)
+{
+	uint64_t budget = server->ledger.budgets[gpu];
+	uint64_t used = ckt_ledger_budget_used(&server->ledger, gpu);
+	return used < budget ? budget - used : 0;
+}
+
+/* Returns when to look again, 0: when something happens. */
+static int64_t decide(struct ckt_server *server, unsigned gpu, int64_t now_ns)
+{
+	struct ckt_quantum_decision decision;
+	for (unsigned step = 0; step < STEPS_MAX; step++) {
+		ckt_quantum_decide(
+			&server->quantum, gpu, free_bytes(server, gpu), now_ns, &decision);
+		if (!decision.step)
+			return decision.again_ns;
+		struct ckt_session *session = session_of(decision.member);
+		ckt_info("session %s %s GPU %u: %s", session->id,
+			decision.step == CKT_QUANTUM_EVICT ? "leaves" : "gets memory of", gpu,
+			ckt_quantum_reason_text(decision.reason));
+		if (decision.step == CKT_QUANTUM_EVICT)
+			evict(session, decision.reason);
+		else
+			admit(session);
+	}
+	return now_ns;
+}
+
+static void evict_idle(struct ckt_server *server, int64_t now_ns)
+{
+	int64_t after_ns = (int64_t)server->options.idle_memory * NS_PER_S;
+	for (struct ckt_session *s = server->sessions; s && after_ns; s = s->next) {
+		const struct ckt_quantum_member *member = &s->quantum.member;
+		if (!s->quantum.is_member || member->out || member->leaving || member->coming ||
+			member->want_since_ns || !member->idle_since_ns ||
+			now_ns < member->skip_until_ns ||
+			now_ns - member->idle_since_ns < after_ns || !ckt_quantum_may_move(s) ||
+			!sum(member->here))
+			continue;
+		ckt_info("session %s leaves: %s", s->id,
+			ckt_quantum_reason_text(CKT_QUANTUM_IDLE_LONG));
+		evict(s, CKT_QUANTUM_IDLE_LONG);
+	}
+}
+
+/* A worker that said that it gave memory back, and did not. */
+static void check_promises(struct ckt_server *server, int64_t now_ns)
+{
+	for (struct ckt_session *s = server->sessions; s; s = s->next) {
+		struct ckt_daemon_quantum *quantum = &s->quantum;
+		if (!quantum->promised_bytes || s->phase != CKT_SESSION_LIVE)
+			continue;
+		if (sum(quantum->gone) >= quantum->promised_bytes)
+			quantum->promised_bytes = 0;
+		else if (now_ns - quantum->begun_ns > PROMISE_NS) {
+			quantum->promised_bytes = 0;
+			ckt_session_kill(s, "its worker keeps memory that it says it gave back");
+		}
+	}
+}
+
+static void look(struct ckt_timer *timer)
+{
+	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, quantum_timer);
+	int64_t now = ckt_now_ns(), again = 0;
+	ckt_quantum_facts(server, now);
+	check_promises(server, now);
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++) {
+		int64_t at = server->ledger.budgets[gpu] ? decide(server, gpu, now) : 0;
+		again = at && (!again || at < again) ? at : again;
+	}
+	evict_idle(server, now);
+	ckt_memory_wait_look(server);
+	int64_t most_ms = ckt_quantum_anybody_waits(server) ? WAITED_LOOK_MS
+		: server->options.idle_memory   ? IDLE_LOOK_MS
+						: 0;
+	int64_t delay_ms = again > now ? (again - now + NS_PER_MS - 1) / NS_PER_MS : most_ms;
+	if (most_ms && !timer->link)
+		ckt_timer_set(&server->loop, timer, delay_ms < most_ms ? delay_ms : most_ms);
+}
+
+/* ---- Hooks */
+
+void ckt_quantum_granted(struct ckt_session *session, unsigned gpu)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (!quantum->is_member || !quantum->member.out)
+		return;
+	quantum->away &= ~(UINT64_C(1) << gpu);
+	quantum->member.want[gpu] = 0;
+	if (quantum->away)
+		return;
+	ckt_quantum_came(&quantum->member, ckt_now_ns());
+	ckt_quantum_soon(session->server);
+}
+
+void ckt_quantum_refused(struct ckt_session *session, unsigned gpu, uint64_t bytes)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	struct ckt_quantum_member *member = &quantum->member;
+	int64_t now = ckt_now_ns();
+	if (!quantum->is_member || !member->out)
+		return;
+	quantum->asked_ns = now;
+	quantum->away |= UINT64_C(1) << gpu;
+	member->want[gpu] = bytes;
+	if (!member->want_since_ns)
+		member->want_since_ns = now;
+	ckt_quantum_soon(session->server);
+}
+
+/* What it took on one GPU while another had no room. */
+void ckt_quantum_gave(struct ckt_session *session, unsigned gpu)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (quantum->is_member && quantum->member.out && quantum->away)
+		quantum->away |= UINT64_C(1) << gpu;
+	if (quantum->is_member && ckt_quantum_anybody_waits(session->server))
+		ckt_quantum_soon(session->server);
+}
+
+bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder,
+	unsigned gpu, uint64_t bytes)
+{
+	struct ckt_server *server = queue->data;
+	const struct ckt_session *session =
+		CKT_CONTAINER(holder, struct ckt_session, lease.holder);
+	const struct ckt_quantum_member *member = &session->quantum.member;
+	if (!server->swaps || !session->quantum.is_member || member->chosen)
+		return false;
+	uint64_t kept = ckt_quantum_kept(&server->quantum, member, gpu);
+	uint64_t left = free_bytes(server, gpu);
+	return kept && (left < kept || bytes > left - kept);
+}
+
+void ckt_quantum_moves(struct ckt_session *session, bool out)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	quantum->begun_ns = ckt_now_ns();
+	if (out && !quantum->member.out)
+		memcpy(quantum->before, session->lease.holder.leased, sizeof quantum->before);
+}
+
+static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *res)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	struct ckt_quantum_member *member = &quantum->member;
+	int64_t now = ckt_now_ns();
+	/* What it gave back came before its answer. */
+	ckt_lease_read(session);
+	quantum->away = 0;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++) {
+		uint64_t left = session->lease.holder.leased[gpu];
+		quantum->gone[gpu] =
+			quantum->before[gpu] > left ? quantum->before[gpu] - left : 0;
+		quantum->away |= (uint64_t)(quantum->gone[gpu] != 0) << gpu;
+	}
+	quantum->promised_bytes =
+		res->bytes / CKT_LEDGER_GRANULE * CKT_LEDGER_GRANULE;
+	if (!member->leaving)
+		member->reason = CKT_QUANTUM_BY_HAND;
+	ckt_quantum_left(&session->server->quantum, member, res->bytes, now - quantum->begun_ns,
+		now);
+	quantum->begun_ns = now;
+	*quantum->note = 0;
+	/* Without memory to take back it comes in unasked. */
+	member->out = quantum->away != 0;
+	member->want_since_ns = 0;
+	memset(member->want, 0, sizeof member->want);
+	ckt_daemon_event(session, CKT_EVENT_SWAPPED_OUT, "%llu MiB: %s", mib(res->bytes),
+		ckt_quantum_reason_text(member->reason));
+}
+
+void ckt_quantum_moved(
+	struct ckt_session *session, bool out, int error, const ckt_worker_swap_res *res)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (!quantum->is_member || error || !res)
+		return;
+	if (out) {
+		moved_out(session, res);
+	} else {
+		ckt_quantum_measure_in(&session->server->quantum, res->bytes,
+			ckt_now_ns() - quantum->begun_ns);
+		ckt_daemon_event(session, CKT_EVENT_SWAPPED_IN, "%llu MiB: %s", mib(res->bytes),
+			ckt_quantum_reason_text(quantum->member.reason));
+	}
+	ckt_quantum_soon(session->server);
+}
+
+/* ---- Sessions come and go */
+
+static bool wants_page(const struct ckt_session *session)
+{
+	const struct ckt_server *server = session->server;
+	return session->quantum.is_member && !session->quantum.page &&
+		session->phase == CKT_SESSION_LIVE &&
+		(server->options.idle_memory ||
+			ckt_memory_when_full(session) == CKT_WHEN_FULL_SWAP);
+}
+
+static void unmap(struct ckt_session *session)
+{
+	if (session->quantum.page)
+		munmap((void *)session->quantum.page, CKT_ACTIVITY_PAGE_SIZE);
+	session->quantum.page = NULL;
+}
+
+static void watched(struct ckt_session *session, void *context, int error, void *result)
+{
+	const ckt_worker_result *res = result;
+	(void)context;
+	if (error || res->status)
+		ckt_debug("session %s: its worker does not tell whether it is idle: %s",
+			session->id, strerror(error ? -error : -res->status));
+}
+
+void ckt_quantum_watch(struct ckt_session *session)
+{
+	if (!wants_page(session))
+		return;
+	/* Sealed, so that the worker cannot cut it off under the server. */
+	int fd = memfd_create("cricket-activity", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *page = MAP_FAILED;
+	if (fd >= 0 && ftruncate(fd, CKT_ACTIVITY_PAGE_SIZE) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		page = mmap(NULL, CKT_ACTIVITY_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED) {
+		ckt_debug("session %s: no page for its activity: %s", session->id, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	session->quantum.page = page;
+	if (ckt_session_call(session, CKT_WORKER_ACTIVITY, NULL, NULL, fd,
+		    (xdrproc_t)xdr_ckt_worker_result, sizeof(ckt_worker_result), CALL_TIMEOUT_MS,
+		    watched, NULL))
+		unmap(session);
+	ckt_quantum_soon(session->server);
+}
+
+void ckt_quantum_join(struct ckt_session *session)
+{
+	struct ckt_server *server = session->server;
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (!server->swaps || quantum->is_member)
+		return;
+	quantum->is_member = true;
+	ckt_quantum_add(&server->quantum, &quantum->member, ckt_now_ns());
+	/* An earlier server swapped it out. */
+	int gpu = session->status.gpu;
+	if (!session->child && session->status.state == CKT_STATE_SWAPPED && gpu >= 0 &&
+		gpu < CKT_DEVICES_MAX) {
+		quantum->member.out = true;
+		quantum->away = UINT64_C(1) << gpu;
+	}
+}
+
+void ckt_quantum_leave(struct ckt_session *session)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (quantum->is_member)
+		ckt_quantum_remove(&session->server->quantum, &quantum->member);
+	unmap(session);
+	quantum->is_member = false;
+	if (ckt_quantum_anybody_waits(session->server))
+		ckt_quantum_soon(session->server);
+}
+
+void ckt_quantum_limits_changed(struct ckt_server *server)
+{
+	for (struct ckt_session *s = server->sessions; s; s = s->next)
+		ckt_quantum_watch(s);
+	ckt_quantum_soon(server);
+}
+
+void ckt_quantum_open(struct ckt_server *server)
+{
+	const struct ckt_options *options = &server->options;
+	server->swaps = options->swap_memory || options->swap;
+	server->quantum_timer.fire = look;
+	ckt_quantum_init(&server->quantum, (int64_t)options->max_wait * NS_PER_S);
+	if (server->swaps)
+		server->waits.bars = ckt_quantum_bars;
+}
+
+void ckt_quantum_close(struct ckt_server *server)
+{
+	ckt_timer_clear(&server->quantum_timer);
+}
