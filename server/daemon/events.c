@@ -36,8 +36,8 @@ struct kept {
 };
 
 static const char *const names[] = {"started", "ended", "frozen", "saved", "restored", "moved",
-	"paused", "resumed", "memory-low", "lost", "unsaved"};
-"lost", "swapped-out", "swapped-in", "not-swapped"};
+	"paused", "resumed", "memory-low", "lost", "unsaved", "swapped-out", "swapped-in",
+	"not-swapped"};
 static struct kept ring[KEPT];
 static uint64_t last;
 

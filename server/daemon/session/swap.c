@@ -25,9 +25,8 @@ enum { LOOK_TIMEOUT_MS = 2000, SWAP_IN_MS = 4000 };
 struct swap {
 	ckt_swap_done done;
 	void *data;
-	bool out, stay;
-	bool owner_full; /* its owner's limit is what bounds it */
 	bool out, stay, yields;
+	bool owner_full; /* its owner's limit is what bounds it */
 	unsigned deadline_ms;
 };
 
@@ -113,31 +112,21 @@ static uint64_t owner_room(const struct ckt_session *session)
 	return room;
 }
 
-/* No more than it has on its GPUs: others may be swapped meanwhile.  UINT64_MAX: its worker alone knows. */
-static uint64_t need(const struct ckt_session *session)
-{
-	const struct ckt_ledger_holder *holder = &session->lease.holder;
-	uint64_t bytes = SLACK_BYTES;
-	if (!session->lease.is_holder || holder->unsettled)
-		return UINT64_MAX;
-	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
-		bytes += holder->leased[gpu];
-	return bytes;
-}
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* What the swap memory may come to: what is there, and all that the session has; 0: not known. */
+/*
+ * What the swap memory may come to: what is there, and all that the session has on its GPUs.  Others
+ * may leave meanwhile.  UINT64_MAX: its worker alone knows.
+ */
 static uint64_t most_bytes(const struct ckt_session *session)
 {
 	const struct ckt_ledger_holder *holder = &session->lease.holder;
 	struct stat st = {0};
-	if (!session->lease.is_holder || holder->unsettled ||
-		fstat(session->swap.fd, &st))
-		return 0;
+	if (!session->lease.is_holder || holder->unsettled || fstat(session->swap.fd, &st))
+		return UINT64_MAX;
 	uint64_t bytes = (uint64_t)st.st_blocks * 512 + SLACK_BYTES;
 	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
 		bytes += holder->leased[gpu];
@@ -208,7 +197,6 @@ static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk
 		return error;
 	uint64_t owner = owner_room(session), kind = room(session, on_disk);
 	swap->owner_full = owner < kind;
-	args.limit_bytes = least(least(owner, kind), need(session));
 	if (session->swap.held > least(owner, kind)) {
 		/* A limit was lowered: what it has written would not count again. */
 		close_file(session);
@@ -216,11 +204,7 @@ static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk
 		if (error)
 			return error;
 	}
-	args.limit_bytes = room(session, on_disk);
-	/* So that several sessions can leave at one time. */
-	uint64_t most = most_bytes(session);
-	if (most && args.limit_bytes > most)
-		args.limit_bytes = most;
+	args.limit_bytes = least(least(owner, kind), most_bytes(session));
 	int fd = fcntl(session->swap.fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return -errno;

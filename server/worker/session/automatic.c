@@ -60,15 +60,6 @@ int ckt_automatic_serve(struct ckt_request *request)
 		request, (xdrproc_t)xdr_ckt_worker_automatic_res, &res);
 }
 
-int ckt_automatic_durable(struct ckt_request *request)
-{
-	ckt_worker_durable_args args = {0};
-	ckt_worker_result res = {.message = (char *)""};
-	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_durable_args, &args);
-	return result ? result
-		      : ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
-}
-
 void ckt_automatic_saved(const struct ckt_save *save)
 {
 	pthread_mutex_lock(&lock);

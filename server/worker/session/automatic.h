@@ -20,8 +20,6 @@ struct ckt_worker;
  * 0 or -errno, as all handlers.
  */
 int ckt_automatic_serve(struct ckt_request *request);
-/* DURABLE: an image of the session is on the disk, and its client may forget older commands. */
-int ckt_automatic_durable(struct ckt_request *request);
 /* An image was written. */
 void ckt_automatic_saved(const struct ckt_save *save);
 /*
