@@ -175,7 +175,7 @@ static int push(struct run *run, const uint8_t *data, size_t size)
 
 static int ask(struct run *run, uint32_t proc, xdrproc_t xdr, void *args, bool waits)
 {
-	uint8_t *data, mark[CKT_MARK_SIZE];
+	uint8_t *data;
 	size_t size;
 	pthread_mutex_lock(&run->conn->lock);
 	uint32_t xid = run->conn->next_xid++;
@@ -183,11 +183,9 @@ static int ask(struct run *run, uint32_t proc, xdrproc_t xdr, void *args, bool w
 	int result = ckt_net_encode_call(xid, CRICKET_SESSION_PROG, proc, xdr, args, &data, &size);
 	if (result)
 		return result;
-	ckt_mark_put(mark, size);
 	run->own_xid = waits ? xid : 0;
-	result = push(run, mark, sizeof mark);
-	if (!result)
-		result = push(run, data, size);
+	memcpy(ckt_mark_put(run->record, size), data, size);
+	result = push(run, run->record, CKT_MARK_SIZE + size);
 	free(data);
 	while (!result && run->own_xid)
 		result = pump(run, 0, 1000);

@@ -68,6 +68,10 @@ class Relay:
         except OSError:
             near.close()
             return
+        if near.family == socket.AF_INET:
+            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if far.family == socket.AF_INET:
+            far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             with selectors.DefaultSelector() as selector:
                 selector.register(near, selectors.EVENT_READ)

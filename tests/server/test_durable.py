@@ -102,7 +102,7 @@ class Durable(Whole):
             second = random_.randrange(first, size)
             code, got, err = self.run_killed(server, name, unix, first, second)
             where = (name, "unix" if unix else "tcp", first, second, size)
-            self.assertEqual((code, got), (0, out), (where, got, err))
+            self.assertEqual((code, got), (0, out), (where, got, err, server.tail()))
             replayed += b"commands replayed" in err
             if os.environ.get("CKT_TEST_TELL"):
                 print(n, where, err.decode().strip()[-300:], flush=True)

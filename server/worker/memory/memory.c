@@ -363,6 +363,34 @@ static uint64_t small_take(struct ckt_memory *memory, uint64_t granted)
 									    : CKT_RANGES_NONE;
 }
 
+/* Where the next small extent must lie: 0, anywhere; imposed addresses may reach into a second one. */
+static uint64_t small_extent_at(const struct ckt_memory *memory)
+{
+	uint64_t at = memory->imposed / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
+	size_t i = upper_extent(memory, at);
+	bool there = at && i && memory->extents[i - 1].address == at &&
+		memory->extents[i - 1].use == CKT_EXTENT_SMALL;
+	return there ? at + CKT_MEMORY_EXTENT : at;
+}
+
+static CUresult small_make(struct ckt_memory *memory, uint64_t granted, uint64_t *ret_address)
+{
+	/* Two where imposed addresses lie in two. */
+	for (unsigned made = 0;; made++) {
+		uint64_t extent = small_extent_at(memory);
+		*ret_address = small_take(memory, granted);
+		if (*ret_address != CKT_RANGES_NONE)
+			return CUDA_SUCCESS;
+		if (made > (memory->imposed ? 1 : 0) || over_limit(memory, CKT_MEMORY_EXTENT))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		CUresult result =
+			extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
+		if (result)
+			return result;
+		ckt_ranges_give(&memory->small, extent, CKT_MEMORY_EXTENT);
+	}
+}
+
 void ckt_memory_impose(struct ckt_memory *memory, uint64_t address)
 {
 	pthread_mutex_lock(&memory->lock);
@@ -383,23 +411,9 @@ static CUresult block_make(
 		if (result)
 			return result;
 	} else {
-		address = small_take(memory, granted);
-		if (address == CKT_RANGES_NONE) {
-			uint64_t extent = memory->imposed / CKT_MEMORY_EXTENT * CKT_MEMORY_EXTENT;
-			if (over_limit(memory, CKT_MEMORY_EXTENT))
-				return CUDA_ERROR_OUT_OF_MEMORY;
-			CUresult result =
-				extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
-			if (result)
-				return result;
-			ckt_ranges_give(&memory->small, extent, CKT_MEMORY_EXTENT);
-			address = small_take(memory, granted);
-			if (address == CKT_RANGES_NONE) {
-				ckt_ranges_take_at(&memory->small, extent, CKT_MEMORY_EXTENT);
-				extent_free(memory, extent);
-				return CUDA_ERROR_OUT_OF_MEMORY;
-			}
-		}
+		CUresult result = small_make(memory, granted, &address);
+		if (result)
+			return result;
 	}
 	block_insert(memory,
 		(struct ckt_block){
