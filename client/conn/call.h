@@ -143,6 +143,12 @@ uint64_t ckt_call_issued(void);
  */
 uint64_t ckt_call_settings(void);
 
+/*
+ * True if what this thread sends may be sent again to another server (replay.h): a command then
+ * holds what it needs.
+ */
+bool ckt_call_durable(void);
+
 /* Logs the name once per function and process.  Always returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult ckt_call_unsupported(const char *name, bool *once);
 /* Called with the name each time, unless NULL. */
