@@ -10,6 +10,9 @@ const struct ckt_option run_option_table[RUN_OPTIONS] = {
 		.letter = 's'},
 	[RUN_OPTION_PLACE] = {"place", "POLICY",
 		"use one of the servers, chosen by what they report: least-loaded, pack or spread"},
+	[RUN_OPTION_REPLAY_MEMORY] = {"replay-memory", "SIZE",
+		"make the session durable (CRICKET_DURABLE=1), and keep so much of its commands in memory before they "
+		"go to a file in TMPDIR"},
 	[RUN_OPTION_SOFT] = {"soft", NULL,
 		"start a private server on the soft GPU and end it with COMMAND"},
 	[RUN_OPTION_VERBOSE] = {"verbose", NULL,

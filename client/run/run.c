@@ -5,6 +5,7 @@
  * parent of the program and of a private server.
  */
 #include "client/run/run.h"
+#include "base/size_text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -171,6 +172,13 @@ static bool prepare_soft(const char *directory)
 		setenv("TRITON_PTXAS_BLACKWELL_PATH", ptxas, 0) == 0;
 }
 
+static bool prepare_replay(const struct ckt_run_options *options)
+{
+	return !options->replay_memory ||
+		(setenv("CRICKET_DURABLE", "1", 1) == 0 &&
+			setenv("CRICKET_REPLAY_MEMORY", options->replay_memory, 1) == 0);
+}
+
 bool ckt_run_prepare_environment(const struct ckt_run_options *options, const char *address)
 {
 	char directory[PATH_MAX], *preload = NULL, *audit = NULL;
@@ -212,6 +220,7 @@ bool ckt_run_prepare_environment(const struct ckt_run_options *options, const ch
 			(driver || find_ours(directory)) &&
 			(!options->soft || prepare_soft(directory)) &&
 			(!address || setenv("REMOTE_GPU_ADDRESS", address, 1) == 0) &&
+			prepare_replay(options) &&
 			(!options->verbose || setenv("CRICKET_LOG", "debug", 1) == 0);
 	if (!done)
 		ckt_run_say("cannot set the environment: %s", strerror(errno));
@@ -282,6 +291,9 @@ static int parse(int argc, char **argv, struct ckt_run_options *options)
 		case RUN_OPTION_PLACE:
 			options->place = optarg;
 			break;
+		case RUN_OPTION_REPLAY_MEMORY:
+			options->replay_memory = optarg;
+			break;
 		case RUN_OPTION_SOFT:
 			options->soft = true;
 			break;
@@ -298,6 +310,12 @@ static int parse(int argc, char **argv, struct ckt_run_options *options)
 			fputs("Try 'cricket-run --help'.\n", stderr);
 			return CKT_EXIT_USAGE;
 		}
+	}
+	uint64_t bytes;
+	if (options->replay_memory && ckt_size_parse(options->replay_memory, &bytes)) {
+		ckt_run_say("--replay-memory %s: not a size: give bytes, or a number with K, M or G",
+			options->replay_memory);
+		return CKT_EXIT_USAGE;
 	}
 	if (options->soft && options->server) {
 		ckt_run_say("--soft and --server exclude each other: --soft starts a server of its "

@@ -11,6 +11,7 @@
 struct ckt_run_options {
 	const char *server; /* --server; NULL: REMOTE_GPU_ADDRESS is not changed */
 	const char *place;  /* --place; NULL: all servers are used */
+	const char *replay_memory; /* --replay-memory; NULL: the environment says */
 	bool soft;
 	bool verbose;
 	char **command; /* NULL-terminated */
@@ -19,6 +20,7 @@ struct ckt_run_options {
 enum ckt_run_option {
 	RUN_OPTION_SERVER,
 	RUN_OPTION_PLACE,
+	RUN_OPTION_REPLAY_MEMORY,
 	RUN_OPTION_SOFT,
 	RUN_OPTION_VERBOSE,
 	RUN_OPTION_HELP,

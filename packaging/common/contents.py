@@ -39,6 +39,7 @@ LICENSES = {
     "openblas": "BSD-3-Clause",
     "openssl": "Apache-2.0",
     "protobuf-c": "BSD-2-Clause",
+    "xxhash": "BSD-2-Clause",
 }
 
 
