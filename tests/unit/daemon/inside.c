@@ -168,6 +168,8 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	struct ckt_worker_nccl_make_res made = {
 		.status = worker.status, .message = result.message, .ids = {worker.ids, ids}};
 	memset(ids, 0x77, sizeof ids);
+	struct ckt_worker_automatic_res automatic = {.status = worker.status, .generation = 1};
+	bool is_automatic = proc == CKT_WORKER_AUTOMATIC;
 	bool is_hold = proc == CKT_WORKER_HOLD, is_make = proc == CKT_WORKER_NCCL_MAKE;
 	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2,
 	     is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
@@ -185,6 +187,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_status   ? (xdrproc_t)xdr_ckt_worker_status_res
 					  : is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res
 					  : is_lease    ? (xdrproc_t)xdr_ckt_worker_lease_res
+					  : is_automatic ? (xdrproc_t)xdr_ckt_worker_automatic_res
 							: (xdrproc_t)xdr_ckt_worker_result,
 				  is_make               ? (void *)&made
 					  : is_hold     ? (void *)&hold
@@ -193,6 +196,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_status   ? (void *)&status
 					  : is_progress ? (void *)&progress
 					  : is_lease    ? (void *)&worker.leases
+					  : is_automatic ? (void *)&automatic
 							: (void *)&result,
 				  &data, &size))
 		return;

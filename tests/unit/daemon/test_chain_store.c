@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/daemon/durable/chain_store.c: states that are damaged, locks, and what is no part of a chain. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inside.h"
+#include "server/daemon/durable/chain_store.h"
+
+#define SESSION "0123456789ab"
+
+static int parent = -1;
+
+/* A fresh directory; its descriptor. */
+static int make(void)
+{
+	if (parent < 0) {
+		MUST(mkdir(path_in("chains"), 0700), 0);
+		parent = open(path_in("chains"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	int fd = ckt_chain_open(parent, SESSION, true);
+	CU_ASSERT_FATAL(fd >= 0);
+	return fd;
+}
+
+static void unmake(int fd)
+{
+	ckt_chain_remove(parent, fd, SESSION);
+	close(fd);
+	IS(faccessat(parent, SESSION, F_OK, AT_SYMLINK_NOFOLLOW), -1);
+}
+
+static struct ckt_chain_state a_state(void)
+{
+	struct ckt_chain_state state = {.session = SESSION,
+		.owner = 1000,
+		.generation = 3,
+		.copy = UINT64_MAX,
+		.executed = 77,
+		.when = 1234,
+		.restores = 2,
+		.gpu = -1,
+		.asked = true,
+		.count = 2,
+		.images = {{4, 1000}, {7, 20}}};
+	memset(state.secret_hash, 0xa5, sizeof state.secret_hash);
+	memset(state.last, 0x5a, sizeof state.last);
+	return state;
+}
+
+static void test_state(void)
+{
+	struct ckt_chain_state state = a_state(), back;
+	int fd = make();
+	IS(ckt_chain_read(fd, SESSION, &back), -ENOENT);
+	MUST(ckt_chain_write(fd, &state), 0);
+	MUST(ckt_chain_read(fd, SESSION, &back), 0);
+	IS(memcmp(back.secret_hash, state.secret_hash, sizeof back.secret_hash), 0);
+	IS(memcmp(back.last, state.last, sizeof back.last), 0);
+	YES(back.owner == 1000 && back.generation == 3 && back.copy == UINT64_MAX &&
+		back.executed == 77 && back.when == 1234 && back.restores == 2 && back.gpu == -1 &&
+		back.asked && back.count == 2 && back.images[1].number == 7 &&
+		back.images[1].bytes == 20);
+	/* Under another session's name it is none. */
+	IS(ckt_chain_read(fd, "0123456789ac", &back), -EBADMSG);
+	/* As many images as there can be. */
+	for (state.count = 0; state.count < CKT_CHAIN_IMAGES_MAX; state.count++)
+		state.images[state.count] =
+			(struct ckt_chain_image){UINT64_MAX - 100 + state.count, UINT64_MAX};
+	MUST(ckt_chain_write(fd, &state), 0);
+	IS(ckt_chain_read(fd, SESSION, &back), 0);
+	IS(back.count, CKT_CHAIN_IMAGES_MAX);
+	unmake(fd);
+}
+
+/* Each beginning of a state, and a state with each byte wrong, is another state or none. */
+static void test_damaged(void)
+{
+	struct ckt_chain_state state = a_state(), back;
+	char text[4096], copy[4096];
+	int fd = make();
+	MUST(ckt_chain_write(fd, &state), 0);
+	int file = openat(fd, "state", O_RDONLY | O_CLOEXEC);
+	ssize_t size = read(file, text, sizeof text - 1);
+	close(file);
+	CU_ASSERT_FATAL(size > 100);
+	text[size] = 0;
+	for (ssize_t cut = 0; cut < size; cut++) {
+		snprintf(copy, sizeof copy, "%.*s", (int)cut, text);
+		IS(ckt_chain_state_parse(copy, &back), -EBADMSG);
+	}
+	for (ssize_t at = 0; at < size; at++)
+		for (unsigned value = 1; value < 256; value += 50) {
+			memcpy(copy, text, (size_t)size + 1);
+			copy[at] = (char)value;
+			back.count = 0;
+			YES(ckt_chain_state_parse(copy, &back) == 0 ||
+				back.count <= CKT_CHAIN_IMAGES_MAX);
+		}
+	static const char *const wrong[] = {"version 2\nsession 0123456789ab\nend\n",
+		"version 1\nend\n", "version 1\nsession 0123456789a/\nend\n",
+		"session 0123456789ab\nimage 2 1\nimage 1 1\nend\n",
+		"session 0123456789ab\nimage ../.. 1\nend\n", "session 0123456789ab\nwhat 1\nend\n",
+		"session 0123456789ab\nend\nend\n", "session 0123456789ab\nlast 00\nend\n"};
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		snprintf(copy, sizeof copy, "%s", wrong[i]);
+		IS(ckt_chain_state_parse(copy, &back), -EBADMSG);
+	}
+	unmake(fd);
+}
+
+static void test_lock(void)
+{
+	int fd = make(), own = ckt_chain_lock(fd, false);
+	CU_ASSERT_FATAL(own >= 0);
+	/* Nobody else starts the session; who serves it already may stand beside. */
+	IS(ckt_chain_lock(fd, false), -EBUSY);
+	int beside = ckt_chain_lock(fd, true);
+	YES(beside >= 0);
+	/* It is free once all have let it go, a worker's copy included, which cannot write. */
+	int copy = dup(own);
+	IS(write(copy, "x", 1), -1);
+	close(own);
+	close(beside);
+	IS(ckt_chain_lock(fd, false), -EBUSY);
+	close(copy);
+	own = ckt_chain_lock(fd, false);
+	YES(own >= 0);
+	close(own);
+	/* A link in its place leads nowhere. */
+	IS(unlinkat(fd, "lock", 0), 0);
+	write_file(path_in("victim"), "precious", 0600);
+	IS(symlinkat(path_in("victim"), fd, "lock"), 0);
+	IS(ckt_chain_lock(fd, false), -EPERM);
+	IS(unlinkat(fd, "lock", 0), 0);
+	char victim[128];
+	snprintf(victim, sizeof victim, "%s", path_in("victim"));
+	IS(linkat(AT_FDCWD, victim, fd, "lock", 0), 0);
+	IS(ckt_chain_lock(fd, false), -EPERM);
+	IS(unlinkat(fd, "lock", 0), 0);
+	TEXT(read_file(path_in("victim")), "precious");
+	unmake(fd);
+}
+
+static void test_directories(void)
+{
+	struct ckt_chain_state state = a_state();
+	int fd = make();
+	IS(ckt_chain_open(parent, "../../etc", false), -EINVAL);
+	IS(ckt_chain_open(parent, "fedcba987654", false), -ENOENT);
+	IS(symlinkat(SESSION, parent, "fedcba987654"), 0);
+	IS(ckt_chain_open(parent, "fedcba987654", true), -EPERM);
+	IS(unlinkat(parent, "fedcba987654", 0), 0);
+	IS(mkdirat(parent, "fedcba987654", 0755), 0);
+	IS(ckt_chain_open(parent, "fedcba987654", true), -EPERM);
+	IS(unlinkat(parent, "fedcba987654", AT_REMOVEDIR), 0);
+	int image = ckt_chain_image_open(fd, 4, true);
+	CU_ASSERT_FATAL(image >= 0);
+	IS(ckt_chain_image_open(fd, 4, true), -EEXIST);
+	int file = openat(image, "data-0", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	IS(write(file, "contents", 8), 8);
+	close(file);
+	YES(ckt_chain_image_bytes(image) > 0);
+	close(image);
+	/* What no state names goes, links included, and not what they lead to. */
+	int rest = ckt_chain_image_open(fd, 9, true);
+	close(rest);
+	IS(symlinkat("4", fd, "12"), 0);
+	ckt_chain_clean(fd, &state);
+	IS(faccessat(fd, "9", F_OK, 0), -1);
+	IS(faccessat(fd, "12", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+	IS(faccessat(fd, "4/data-0", F_OK, 0), 0);
+	/* A state that somebody else could have written. */
+	MUST(ckt_chain_write(fd, &state), 0);
+	IS(fchmodat(fd, "state", 0666, 0), 0);
+	IS(ckt_chain_read(fd, SESSION, &state), -EPERM);
+	unmake(fd);
+}
+
+UNIT_SUITE(chain_store, {"state", test_state}, {"damaged", test_damaged}, {"lock", test_lock},
+	{"directories", test_directories})
