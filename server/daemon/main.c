@@ -352,7 +352,8 @@ static int init(struct ckt_server *server, char *message)
 	int result = init_process(server, message);
 	if (result)
 		return result;
-	if (ckt_certificates_open(server, message, MESSAGE_SIZE) || init_users(server, message))
+	if (ckt_certificates_open(server, NULL, NULL, message, MESSAGE_SIZE) ||
+		init_users(server, message))
 		return CKT_EXIT_USAGE;
 	if (init_paths(server, message))
 		return EXIT_FAILURE;

@@ -45,6 +45,7 @@ UNIT = {
     "client/run": "patch",
     "client/trace": "trace",
     "ctl": "ctl",
+    "ctl/certificate": "ctl",
     "ctl/client": "ctl",
     "ctl/doctor": "ctl",
     "ctl/job": "ctl",

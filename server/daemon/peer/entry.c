@@ -81,7 +81,7 @@ void ckt_entry_judge_token(
 	bool certified = ckt_peer_certificate_entry(peer);
 	ret_facts->token = certified ? CKT_PROOF_RIGHT : CKT_PROOF_NONE;
 	if (certified)
-		peer->token = peer->certificate->owner;
+		peer->token = peer->holder->owner;
 	if ((!entry->hmac && !entry->credential.has_token) || !ckt_tokens_known(peer->server))
 		return;
 	const struct ckt_token_entry *token =

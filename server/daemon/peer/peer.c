@@ -140,7 +140,7 @@ void ckt_peer_reply(struct ckt_peer *peer, xdrproc_t xdr_result, void *result)
 static const struct ckt_token_entry *token_entry(const struct ckt_peer *peer)
 {
 	/* Its own certificate, and not another one of the same name. */
-	if (peer->certificate && peer->certificate->owner == peer->token)
+	if (peer->holder && peer->holder->owner == peer->token)
 		return ckt_peer_certificate_entry(peer);
 	return ckt_tokens_find_owner(peer->server, peer->token);
 }
@@ -317,6 +317,10 @@ static bool admit(struct ckt_peer *peer, const struct ckt_entry *entry)
 	struct ckt_entry_facts facts = {.local = peer->who.kind == CKT_PEER_UNIX,
 		.loopback = peer->who.kind == CKT_PEER_LOOPBACK};
 	struct ckt_decision decision;
+	if (peer->holder_refused) {
+		refuse(peer, CKT_HELLO_DENIED, "%s", peer->denial);
+		return false;
+	}
 	ckt_entry_judge_token(peer, entry, &facts);
 	peer->server->policy->entry(&server, &facts, &decision);
 	if (!decision.answer)
@@ -647,9 +651,8 @@ static void greet(struct ckt_peer *peer)
 {
 	const struct ckt_server *server = peer->server;
 	bool knows_token = ckt_tokens_known(server);
-	bool needs_token =
-		knows_token && peer->who.kind != CKT_PEER_UNIX && !server->options.insecure &&
-		!ckt_peer_certificate_entry(peer);
+	bool needs_token = knows_token && peer->who.kind != CKT_PEER_UNIX &&
+		!server->options.insecure && !ckt_peer_certificate_entry(peer);
 	ckt_greeting greeting = {.protocol = CKT_PROTOCOL_VERSION};
 	uint32_t flavours[CKT_AUTH_FLAVOURS_MAX];
 	u_int count = 0;

@@ -41,9 +41,11 @@ struct ckt_peer {
 	char denial[CKT_MESSAGE_MAX]; /* to be sent later */
 	bool wants_slot;              /* waits for a session to end, --max-sessions */
 	uint32_t token;               /* the owner number of the token that it proved; 0: none */
-	struct ckt_certificate_holder *certificate; /* see peer_certificate.h; NULL: none */
-	uint64_t shown;               /* serial of the session whose secret it showed; 0: none */
-	uint32_t xid;                 /* of the current call */
+	struct ckt_certificate_holder
+		*holder;     /* of its certificate, peer_certificate.h; NULL: none */
+	bool holder_refused; /* its hello is answered with the denial */
+	uint64_t shown;      /* serial of the session whose secret it showed; 0: none */
+	uint32_t xid;        /* of the current call */
 	uint32_t proc;
 	struct ckt_broker *broker; /* of ours: opens files of stages for the current call */
 	struct ckt_hello_args hello;

@@ -3,35 +3,32 @@
 #include "server/daemon/peer/peer_certificate.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/log.h"
 
-int ckt_peer_certificate_take(struct ckt_peer *peer, const void *der, size_t size_bytes,
-	char *ret_message, size_t message_size)
+void ckt_peer_certificate_take(struct ckt_peer *peer, const void *der, size_t size_bytes)
 {
 	struct ckt_certificate_holder *holder;
 	/* Of a UNIX socket the kernel knows the user, whom no certificate may change. */
-	if (peer->who.kind == CKT_PEER_UNIX || peer->certificate) {
-		snprintf(ret_message, message_size, "a certificate has no place here");
-		return -EPROTO;
-	}
+	if (!size_bytes || peer->who.kind == CKT_PEER_UNIX || peer->holder)
+		return;
 	int result = ckt_certificates_take(
-		peer->server, der, size_bytes, &holder, ret_message, message_size);
-	if (result)
-		return result;
-	peer->certificate = holder;
-	ckt_debug("%s: certificate of '%s'", peer->who.text, holder->entry.name);
-	return 0;
+		peer->server, der, size_bytes, &holder, peer->denial, sizeof peer->denial);
+	if (!result) {
+		peer->holder = holder;
+		ckt_debug("%s: certificate of '%s'", peer->who.text, holder->entry.name);
+	} else if (result != -ENOENT) {
+		peer->holder_refused = true;
+	}
 }
 
 const struct ckt_token_entry *ckt_peer_certificate_entry(const struct ckt_peer *peer)
 {
-	return peer->certificate ? ckt_certificate_entry(peer->server, peer->certificate) : NULL;
+	return peer->holder ? ckt_certificate_entry(peer->server, peer->holder) : NULL;
 }
 
 void ckt_peer_certificate_drop(struct ckt_peer *peer)
 {
-	ckt_certificates_give(peer->certificate);
-	peer->certificate = NULL;
+	ckt_certificates_give(peer->holder);
+	peer->holder = NULL;
 }

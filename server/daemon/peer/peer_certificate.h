@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The certificate that a peer showed in its TLS handshake.  What TLS calls, once: after the
+ * The certificate that a peer showed in its TLS handshake.  TLS hands it over once, after the
  * handshake has checked who signed it, and before the greeting inside.
  *
  * Threading: the loop's thread.
@@ -12,12 +12,11 @@
 #include "server/daemon/peer/peer.h"
 
 /*
- * The peer is the user that the certificate names from now on; a token in its hello counts instead.
- * -ENOENT: it names no user, and the peer stays who it was.  Other -errno: the peer must not go on;
- * ret_message says why.
+ * The peer is the user that the certificate (DER) names from now on; a token in its hello counts
+ * instead.  size_bytes 0: it showed none; that and a certificate that names no user change nothing. A
+ * certificate that is malformed, expired or revoked is logged, and the peer's hello is refused.
  */
-int ckt_peer_certificate_take(struct ckt_peer *peer, const void *der, size_t size_bytes,
-	char *ret_message, size_t message_size);
+void ckt_peer_certificate_take(struct ckt_peer *peer, const void *der, size_t size_bytes);
 /* Its rights now; NULL: it showed none, or that one is not valid any more. */
 const struct ckt_token_entry *ckt_peer_certificate_entry(const struct ckt_peer *peer);
 void ckt_peer_certificate_drop(struct ckt_peer *peer);

@@ -59,8 +59,20 @@ static void refresh(struct ckt_server *server)
 		ckt_error("%s; the list that was read before stays valid", message);
 }
 
-int ckt_certificates_open(struct ckt_server *server, char *ret_message, size_t message_size)
+int ckt_certificates_open(struct ckt_server *server, const char *certificate, const char *authority,
+	char *ret_message, size_t message_size)
 {
+	struct ckt_certificate_paths *paths = &server->certificates.paths;
+	const char *slash = authority ? strrchr(authority, '/') : NULL;
+	int length = slash ? (int)(slash - authority) + 1 : 0;
+	*paths = (struct ckt_certificate_paths){
+		.certificate = certificate, .authority = authority};
+	if (authority &&
+		asprintf(&paths->revocations, "%.*scrl.pem", length, authority) < 0) {
+		paths->revocations = NULL;
+		snprintf(ret_message, message_size, "no memory");
+		return -ENOMEM;
+	}
 	int result = read_list(&server->certificates, ret_message, message_size);
 	if (!result)
 		ckt_certificate_expiry_open(server);
@@ -76,6 +88,7 @@ void ckt_certificates_close(struct ckt_server *server)
 		free(holder);
 	}
 	ckt_revocations_free(&all->revocations);
+	free(all->paths.revocations);
 	*all = (struct ckt_certificates){0};
 }
 

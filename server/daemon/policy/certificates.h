@@ -26,11 +26,11 @@
 
 struct ckt_server;
 
-/* PEM files; NULL: none.  The strings are the caller's. */
+/* PEM files; NULL: none. */
 struct ckt_certificate_paths {
-	const char *certificate; /* the server's own */
+	const char *certificate; /* the server's own; the caller's, as authority */
 	const char *authority;   /* ca.pem: who signs those of clients */
-	const char *revocations; /* crl.pem; a file that is missing revokes nothing */
+	char *revocations;       /* crl.pem beside it; a file that is missing revokes nothing */
 };
 
 struct ckt_certificate_holder {
@@ -45,7 +45,7 @@ struct ckt_certificate_holder {
 };
 
 struct ckt_certificates {
-	struct ckt_certificate_paths paths;     /* set before the rest is called */
+	struct ckt_certificate_paths paths;
 	struct ckt_certificate_holder *holders; /* last shown first */
 	unsigned count;
 	struct ckt_revocations revocations;
@@ -60,8 +60,12 @@ struct ckt_certificates {
 
 enum { CKT_CERTIFICATE_HOLDERS_MAX = 4096 };
 
-/* At the start, behind the loop: -errno with a sentence where crl.pem cannot be read. */
-int ckt_certificates_open(struct ckt_server *server, char *ret_message, size_t message_size);
+/*
+ * At the start, behind the loop, with the files of TLS; NULL: none.  The strings stay the caller's
+ * until the end.  -errno with a sentence where crl.pem cannot be read.
+ */
+int ckt_certificates_open(struct ckt_server *server, const char *certificate,
+	const char *authority, char *ret_message, size_t message_size);
 void ckt_certificates_close(struct ckt_server *server);
 
 /*

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/policy/identity.c: whom things count for. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "inside.h"
+#include "tests/unit/made_certificates.h"
 
 static struct ckt_auth_peer address(uint8_t last)
 {
@@ -68,5 +70,31 @@ static void test_names(void)
 	}
 }
 
-UNIT_SUITE(identity, {"names", test_names}, {"identities", test_identities},
-	{"operators", test_operators})
+/* More is in test_certificates.c. */
+static void test_certificate(void)
+{
+	char message[256];
+	struct ckt_certificate certificate;
+	struct ckt_identity identity = {0};
+	struct made_wish wish = {.names = "URI:cricket:user=alice", .usage = "clientAuth"};
+	struct made made = made_certificate(&wish, NULL);
+	MUST(ckt_identity_of_certificate(
+		     made.der, made.size, &certificate, &identity, message, sizeof message),
+		0);
+	IS(identity.kind, CKT_IDENTITY_TOKEN);
+	IS(identity.uid, ckt_owner_of_certificate("alice"));
+	TEXT(certificate.user, "alice");
+	IS(ckt_identity_of_certificate(
+		   made.der, made.size - 1, &certificate, &identity, message, sizeof message),
+		-EINVAL);
+	made_free(&made);
+	wish.names = NULL;
+	made = made_certificate(&wish, NULL);
+	IS(ckt_identity_of_certificate(
+		   made.der, made.size, &certificate, &identity, message, sizeof message),
+		-ENOENT);
+	made_free(&made);
+}
+
+UNIT_SUITE(identity, {"certificate", test_certificate}, {"names", test_names},
+	{"identities", test_identities}, {"operators", test_operators})
