@@ -51,25 +51,25 @@ static void test_steps(void)
 {
 	snprintf(certificate, sizeof certificate, "%s", path_in("cert.pem"));
 	snprintf(ca, sizeof ca, "%s", path_in("ca.pem"));
-	write_ends(40 * DAY_S, 400 * DAY_S, 500 * DAY_S);
+	write_ends(40 * DAY_S + 3600, 400 * DAY_S + 3600, 500 * DAY_S + 3600);
 	MUST(ckt_certificates_open(&server, certificate, ca, message, sizeof message), 0);
 	TEXT(look(0), "");
 	TEXT(look(9 * DAY_S), "");
-	HAS(look(11 * DAY_S), "cert.pem: the server's certificate expires in 28 days; renew it");
+	HAS(look(11 * DAY_S), "cert.pem: the server's certificate expires in 29 days; renew it");
 	TEXT(look(12 * DAY_S), "");
-	HAS(look(34 * DAY_S), "expires in 5 days");
+	HAS(look(34 * DAY_S), "expires in 6 days");
 	TEXT(look(35 * DAY_S), "");
-	HAS(look(39 * DAY_S + 3600), "expires in 0 days");
+	HAS(look(39 * DAY_S + 5400), "expires in 0 days");
 	TEXT(look(39 * DAY_S + 7200), "");
 	HAS(look(41 * DAY_S), "that time is over");
 	TEXT(look(42 * DAY_S), "");
 	HAS(look(380 * DAY_S),
-		"ca.pem: the authority's certificate expires in 19 days; make a new");
+		"ca.pem: the authority's certificate expires in 20 days; make a new");
 	HAS(look(410 * DAY_S), "ca.pem: the authority's certificate expires: that time is over");
 	HAS(look(490 * DAY_S), "crl.pem: the list of revoked certificates wants its next update");
 	/* A new one is told of, too, in its time. */
-	write_ends(20 * DAY_S, 400 * DAY_S, 500 * DAY_S);
-	HAS(look(0), "expires in 19 days");
+	write_ends(20 * DAY_S + 3600, 400 * DAY_S + 3600, 500 * DAY_S + 3600);
+	HAS(look(0), "expires in 20 days");
 	TEXT(look(0), "");
 	/* No file, no line. */
 	unlink(certificate);
@@ -82,7 +82,7 @@ static void test_metrics(void)
 	size_t size;
 	time_t end = 0;
 	char line[128];
-	write_ends(40 * DAY_S, 400 * DAY_S, 500 * DAY_S);
+	write_ends(40 * DAY_S + 3600, 400 * DAY_S + 3600, 500 * DAY_S + 3600);
 	MUST(ckt_certificates_open(&server, certificate, ca, message, sizeof message), 0);
 	for (int which = 0; which < CKT_EXPIRINGS; which++) {
 		MUST(ckt_certificate_expiry_of(&server, (enum ckt_expiring)which, &end), true);
