@@ -12,6 +12,7 @@
 #include "ctl/durable.h"
 #include "ctl/owners.h"
 #include "ctl/print.h"
+#include "ctl/quanta.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "ctl/turns.h"
@@ -119,6 +120,7 @@ struct beside {
 	const struct ckt_ctl_turns *turns;
 	const struct ckt_ctl_waits *waits;
 	const struct ckt_ctl_durable *durable;
+	const struct ckt_ctl_quanta *quanta;
 };
 
 static json_t *session_json(const ckt_control_session *session, const struct beside *beside)
@@ -150,6 +152,8 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 	json_t *durable = ckt_ctl_durable_json(beside->durable, session->session);
 	if (durable)
 		json_object_set_new(object, "automatic_image", durable);
+	json_object_set_new(
+		object, "swapping", ckt_ctl_quanta_json(beside->quanta, session->session));
 	return object;
 }
 
@@ -187,6 +191,7 @@ static void session_line(const ckt_control_session *session, const struct beside
 	ckt_ctl_turns_print(beside->turns, session->session);
 	ckt_ctl_waits_print(beside->waits, session->session);
 	ckt_ctl_durable_print(beside->durable, session->session);
+	ckt_ctl_quanta_print(beside->quanta, session->session);
 }
 
 /* Prints the sessions of one answer, or adds them to the list. */
@@ -194,7 +199,7 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 	const struct jobs *jobs, const struct ckt_ctl_waits *waits,
 	const struct ckt_ctl_durable *durable,
 	const ckt_control_connections_res *connections, const struct ckt_ctl_turns *turns,
-	json_t *list)
+	const struct ckt_ctl_quanta *quanta, json_t *list)
 {
 	struct ckt_ctl_owners owners;
 	uint32_t numbers[CKT_CONTROL_LIST_MAX];
@@ -210,6 +215,8 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 			.waits = waits,
 			.durable = durable,
 			.turns = turns};
+			.turns = turns,
+			.quanta = quanta};
 		if (args->json)
 			json_array_append_new(list, session_json(session, &beside));
 		else
@@ -241,6 +248,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	struct ckt_ctl_waits waits = {0};
 	struct ckt_ctl_drain drain = {0};
 	struct ckt_ctl_durable durable = {0};
+	struct ckt_ctl_quanta quanta = {0};
 	bool more = true, any = false;
 	int status = ckt_ctl_connect(args, &server);
 	const char *token = getenv("CRICKET_TOKEN_FILE");
@@ -261,6 +269,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		ckt_ctl_turns_read(args, &turns);
 		ckt_ctl_waits_read(args, &waits);
 		ckt_ctl_durable_read(args, &durable);
+		ckt_ctl_quanta_read(args, &quanta);
 	}
 	while (more) {
 		ckt_control_list_args list_args = {.after = after};
@@ -277,7 +286,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		any = true;
 		ckt_control_connections_res connections;
 		connections_read(args, after, &connections);
-		print_page(args, &res, &jobs, &waits, &durable, &connections, &turns, list);
+		print_page(args, &res, &jobs, &waits, &durable, &connections, &turns, &quanta, list);
 		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
 		if (res.sessions.sessions_len)
 			snprintf(after, sizeof after, "%s",
@@ -296,6 +305,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	ckt_ctl_turns_free(&turns);
 	ckt_ctl_waits_free(&waits);
 	ckt_ctl_durable_free(&durable);
+	ckt_ctl_quanta_free(&quanta);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

@@ -9,6 +9,8 @@
  *	free						of the latest alloc: the CUresult
  *	begin MIB					0: another thread does alloc
  *	done, join					whether it has; its CUresult, awaited
+ *	long LOOPS					a kernel that runs so long, without a wait: the CUresult
+ *	sync						cuCtxSynchronize: the CUresult
  *	info						cuMemGetInfo's free and total bytes, cuDeviceTotalMem's
  *	nvml						NVML's free and total bytes of GPU 0
  *	count						GPUs
@@ -101,6 +103,38 @@ static int take_array(size_t mib)
 	return (int)CALL(cuArrayCreate, &array, &desc);
 }
 
+/* ---- A kernel that runs long */
+
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			  ".visible .entry count(.param .u64 loops)\n"
+			  "{\n"
+			  ".reg .b64 %rd<3>;\n.reg .pred %p;\n"
+			  "ld.param.u64 %rd2, [loops];\n"
+			  "mov.u64 %rd1, 0;\n"
+			  "again:\n"
+			  "mad.lo.u64 %rd1, %rd1, 6364136223846793005, 1442695040888963407;\n"
+			  "sub.u64 %rd2, %rd2, 1;\n"
+			  "setp.ne.u64 %p, %rd2, 0;\n"
+			  "@%p bra again;\n"
+			  "ret;\n}\n";
+
+static int run_long(size_t loops)
+{
+	static CUmodule module;
+	CUfunction kernel;
+	void *params[] = {&loops};
+	if (!module)
+		MUST(CALL(cuModuleLoadData, &module, ptx));
+	MUST(CALL(cuModuleGetFunction, &kernel, module, "count"));
+	return (int)CALL(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+}
+
+static int synchronize(size_t unused)
+{
+	(void)unused;
+	return (int)CALL(cuCtxSynchronize);
+}
+
 /* ---- Another thread's */
 
 static struct {
@@ -168,7 +202,8 @@ static void obey(const char *command, size_t mib)
 		const char *name;
 		int (*take)(size_t mib);
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
-		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check}};
+		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check},
+		{"long", run_long}, {"sync", synchronize}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)

@@ -3,20 +3,24 @@
 """Sessions that do not fit a GPU together and swap each other out (--when-full swap): over programs on the soft GPU."""
 import json
 import os
+import re
 import signal
 import sys
 import threading
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from takers import OUT_OF_MEMORY, Limited  # noqa: E402
+from takers import MIB, OUT_OF_MEMORY, Limited  # noqa: E402
 from whole import runner  # noqa: E402
+
+
+# Some seconds of the soft GPU.
+LONG = 40000000
 
 
 class Quanta(Limited):
     def swapping(self, gpu_memory="100M", *options, swap_memory="1G", when_full="swap", **more):
-        return self.limited(options=("--gpu-memory", gpu_memory, "--when-full", when_full, "--swap-memory", swap_memory, "--max-wait", "1", *options), **more)
+        return self.limited(options=("--gpu-memory", gpu_memory, "--when-full", when_full, "--swap-memory", swap_memory, "--max-wait", "1", "--log-level", os.environ.get("CKT_TEST_LOG", "info"), *options), **more)
 
     def id_of(self, server, taker):
         (session,) = [s["session"] for s in runner.sessions_of(self.tree, server) if s["pid"] == taker.process.pid]
@@ -24,6 +28,10 @@ class Quanta(Limited):
 
     def shown(self, server, taker):
         return json.loads(self.ctl(server, "--json", "swap", "show", self.id_of(server, taker)))
+
+    def quanta(self, server):
+        sessions = json.loads(self.ctl(server, "--json", "ps"))["sessions"]
+        return {s["session"]: s["swapping"] for s in sessions}
 
     def both(self, *works):
         """Runs each in a thread of its own: what they return."""
@@ -56,6 +64,133 @@ class Quanta(Limited):
         self.assertEqual(self.both(*(lambda t=t: self.cycle(t, 3, 60) for t in takers)), [0, 0])
         shown = [self.shown(server, t) for t in takers]
         self.assertGreater(sum(s["out_bytes"] for s in shown), 0)
+
+
+    def outs(self, server, *takers):
+        return sum(self.shown(server, taker)["outs"] for taker in takers)
+
+    def test_four(self):
+        """Four of them; the number of switches is bounded by what each did."""
+        server = self.swapping()
+        takers = [self.taker(server) for _ in range(4)]
+        self.assertEqual(self.both(*(lambda t=t: self.cycle(t, 2, 60) for t in takers)), [0] * 4)
+        outs = self.outs(server, *takers)
+        self.assertGreaterEqual(outs, 3)
+        # At most one for each command of each program.
+        self.assertLessEqual(outs, 4 * 5)
+
+    def test_together(self):
+        """While all fit, nobody is swapped out."""
+        server = self.swapping("200M")
+        takers = [self.taker(server) for _ in range(3)]
+        self.assertEqual(self.both(*(lambda t=t: self.cycle(t, 2, 60) for t in takers)), [0] * 3)
+        self.assertEqual(self.outs(server, *takers), 0)
+
+    def test_deadlock(self):
+        """Two programs that hold 2 of 5 and want 2 more both finish, none refused."""
+        server = self.swapping()
+        takers = [self.taker(server), self.taker(server)]
+        for taker in takers:
+            self.assertEqual(self.cycle(taker, 1, 40), 0)
+        self.assertEqual(self.both(*(lambda t=t: self.cycle(t, 2, 40) for t in takers)), [0, 0])
+        self.assertGreater(self.outs(server, *takers), 0)
+
+    def test_mixes(self):
+        """Programs that grow by small allocations: no switch for each of them."""
+        server = self.swapping()
+        takers = [self.taker(server) for _ in range(3)]
+        self.assertEqual(self.both(*(lambda t=t: self.cycle(t, 1, *[4] * 15) for t in takers)), [0] * 3)
+        self.assertLessEqual(self.outs(server, *takers), 3 * 4)
+
+    def test_idle_holder(self):
+        """A program that does nothing leaves for one that wants memory, and comes back with what it had."""
+        server = self.swapping()
+        holder, other = self.taker(server), self.taker(server)
+        self.assertEqual(self.cycle(holder, 1, 60), 0)
+        self.assertEqual(self.cycle(other, 1, 60), 0)
+        quantum = self.quanta(server)[self.id_of(server, holder)]
+        self.assertEqual(quantum["state"], "swapped")
+        self.assertGreaterEqual(quantum["swapped_bytes"], 60 * MIB)
+        self.assertIn("another session waits for the memory", quantum["reason"])
+        self.assertEqual(holder.ask("check", 7), 0)
+        self.assertEqual(self.quanta(server)[self.id_of(server, other)]["state"], "swapped")
+
+    def test_spins(self):
+        """What does not drain stays, and is shown; others wait until it ends."""
+        server = self.swapping("100M", "--drain", "1s")
+        holder, other = self.taker(server), self.taker(server)
+        self.assertEqual(self.cycle(holder, 1, 60), 0)
+        self.assertEqual(holder.ask("long", LONG), 0)
+        begun = threading.Thread(target=lambda: self.results.append(other.ask("alloc", 60)))
+        self.results = []
+        begun.start()
+        self.wait(lambda: "keeps its memory on the GPU" in self.log_of(server))
+        self.assertEqual(self.results, [])
+        quantum = self.quanta(server)[self.id_of(server, holder)]
+        self.assertEqual(quantum["state"], "stays")
+        self.assertIn("does not finish", quantum["reason"])
+        self.assertEqual(self.quanta(server)[self.id_of(server, other)]["state"], "waits")
+        begun.join(60)
+        self.assertEqual(self.results, [0])
+        self.assertEqual(holder.ask("check", 7), 0)
+
+    def test_full(self):
+        """Without room in the swap memory a session stays, the log says so, and others wait."""
+        server = self.swapping(swap_memory="16M")
+        holder, other = self.taker(server), self.taker(server)
+        self.assertEqual(self.cycle(holder, 1, 60), 0)
+        begun = threading.Thread(target=lambda: self.results.append(other.ask("alloc", 60)))
+        self.results = []
+        begun.start()
+        self.wait(lambda: "the swap memory is full" in self.log_of(server))
+        self.assertEqual(self.results, [])
+        self.assertEqual(holder.ask("free"), 0)
+        begun.join(60)
+        self.assertEqual(self.results, [0])
+
+    def test_too_large(self):
+        """What no swap can make room for is out of memory at once."""
+        server = self.swapping()
+        taker = self.taker(server)
+        self.assertEqual(self.cycle(taker, 1, 60), 0)
+        self.assertEqual(taker.ask("alloc", 60), OUT_OF_MEMORY)
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_no_swap_memory(self):
+        """Then swap waits as wait does, and the log says so once."""
+        server = self.limited(options=("--gpu-memory", "100M", "--when-full", "swap"))
+        holder, other = self.taker(server), self.taker(server)
+        self.assertEqual(self.cycle(holder, 1, 60), 0)
+        begun = threading.Thread(target=lambda: self.results.append(other.ask("alloc", 60)))
+        self.results = []
+        begun.start()
+        self.wait(lambda: "waits for 60 MiB" in self.log_of(server))
+        self.assertEqual(self.log_of(server).count("no swap memory"), 1)
+        self.assertEqual(holder.ask("free"), 0)
+        begun.join(60)
+        self.assertEqual(self.results, [0])
+
+    def test_killed(self):
+        """A worker that dies while it is swapped out takes nothing along: the others go on."""
+        server = self.swapping()
+        holder, other = self.taker(server), self.taker(server)
+        self.assertEqual(self.cycle(holder, 1, 60), 0)
+        self.assertEqual(self.cycle(other, 1, 60), 0)
+        (worker,) = re.findall(rf"session {self.id_of(server, holder)}: worker (\d+) ready", self.log_of(server))
+        os.kill(int(worker), signal.SIGKILL)
+        holder.process.kill()
+        self.wait(lambda: len(runner.sessions_of(self.tree, server)) == 1)
+        self.assertEqual(self.cycle(other, 2), 0)
+
+    def test_idle_memory(self):
+        """--idle-memory swaps out who has nothing to do, whatever when-full says; the next command brings it back."""
+        server = self.limited(options=("--swap-memory", "1G", "--idle-memory", "1s"))
+        taker = self.taker(server)
+        self.assertEqual(self.cycle(taker, 1, 60), 0)
+        self.wait(lambda: runner.sessions_of(self.tree, server)[0]["state"] == "swapped")
+        self.assertIn("--idle-memory", self.quanta(server)[self.id_of(server, taker)]["reason"])
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "running")
 
 
 if __name__ == "__main__":

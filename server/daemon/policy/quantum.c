@@ -116,7 +116,7 @@ static bool is_there(
 
 /* When the member may leave for that waiter, by time alone; *ret_reason: why. */
 static int64_t leaves_ns(const struct ckt_quantum *quantum, const struct ckt_quantum_member *member,
-	const struct ckt_quantum_member *waiter, unsigned gpu, enum ckt_quantum_reason *ret_reason)
+	const struct ckt_quantum_member *waiter, unsigned gpu, int64_t now_ns, enum ckt_quantum_reason *ret_reason)
 {
 	int64_t at = member->in_since_ns + ckt_quantum_length_ns(quantum, member, waiter, gpu);
 	*ret_reason = CKT_QUANTUM_OVER;
@@ -127,8 +127,8 @@ static int64_t leaves_ns(const struct ckt_quantum *quantum, const struct ckt_qua
 	if (member->idle_since_ns) {
 		int64_t idle =
 			member->idle_since_ns + patience_ns(quantum, member, waiter, gpu);
-		if (idle <= at) {
-			at = idle;
+		if (idle <= at || idle <= now_ns) {
+			at = idle < at ? idle : at;
 			*ret_reason = CKT_QUANTUM_WAS_IDLE;
 		}
 	}
@@ -160,7 +160,7 @@ static void choose_victim(struct ckt_quantum *quantum, struct ckt_quantum_member
 	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next) {
 		if (!is_there(m, waiter, gpu))
 			continue;
-		int64_t at = leaves_ns(quantum, m, waiter, gpu, &reason);
+		int64_t at = leaves_ns(quantum, m, waiter, gpu, now_ns, &reason);
 		if (at > now_ns) {
 			if (!decision->again_ns || at < decision->again_ns)
 				decision->again_ns = at;
@@ -177,7 +177,7 @@ static void choose_victim(struct ckt_quantum *quantum, struct ckt_quantum_member
 	/* One that suffices by itself spares the others, unless they are idle. */
 	if (least->here[gpu] < need && alone && !least->idle_since_ns == !alone->idle_since_ns)
 		least = alone;
-	leaves_ns(quantum, least, waiter, gpu, &decision->reason);
+	leaves_ns(quantum, least, waiter, gpu, now_ns, &decision->reason);
 	decision->step = CKT_QUANTUM_EVICT;
 	decision->member = least;
 	decision->waiter = waiter;

@@ -83,7 +83,7 @@ enum ckt_memory_decision ckt_memory_wait_ask(
 	enum ckt_memory_decision decision = ckt_wait_ask(queue, &session->lease.holder, gpu, bytes,
 		(void *)(uintptr_t)number, &request, &reason);
 	if (decision == CKT_MEMORY_WAIT)
-		ckt_quantum_soon(session->server);
+		ckt_quantum_waits(session);
 	if (decision == CKT_MEMORY_WAIT)
 		ckt_info("session %s waits for %llu MiB of GPU %u: %s", session->id, mib(bytes),
 			gpu, ckt_memory_reason_text(reason));
@@ -150,6 +150,8 @@ static void ended(struct ckt_wait_queue *queue, const struct ckt_wait_request *r
 	ckt_info("session %s %s %llu MiB of GPU %u after %lld ms: %s", session->id,
 		granted ? "gets" : "is refused", mib(request->bytes), request->gpu,
 		(long long)(queue->now_ms - request->since_ms), ckt_memory_reason_text(reason));
+	if (granted)
+		ckt_quantum_waited(session);
 	int error = ckt_session_call(session, CKT_WORKER_LEASE_WAITED,
 		(xdrproc_t)xdr_ckt_worker_waited_args, &args, -1, NULL, 0, CALL_TIMEOUT_MS, told,
 		NULL);

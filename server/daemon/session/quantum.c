@@ -192,7 +192,7 @@ static void evict_idle(struct ckt_server *server, int64_t now_ns)
 			member->want_since_ns || !member->idle_since_ns ||
 			now_ns < member->skip_until_ns ||
 			now_ns - member->idle_since_ns < after_ns || !ckt_quantum_may_move(s) ||
-			!sum(member->here))
+			(!sum(member->here) && !s->lease.holder.unsettled))
 			continue;
 		ckt_info("session %s leaves: %s", s->id,
 			ckt_quantum_reason_text(CKT_QUANTUM_IDLE_LONG));
@@ -266,6 +266,22 @@ void ckt_quantum_refused(struct ckt_session *session, unsigned gpu, uint64_t byt
 	ckt_quantum_soon(session->server);
 }
 
+void ckt_quantum_waits(struct ckt_session *session)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (quantum->is_member && quantum->member.out && !quantum->member.leaving)
+		ckt_quantum_came(&quantum->member, ckt_now_ns());
+	ckt_quantum_soon(session->server);
+}
+
+/* Its quantum begins, by whatever way it got the memory. */
+void ckt_quantum_waited(struct ckt_session *session)
+{
+	struct ckt_quantum_member *member = &session->quantum.member;
+	member->in_since_ns = ckt_now_ns();
+	member->idle_since_ns = 0;
+}
+
 /* What it took on one GPU while another had no room. */
 void ckt_quantum_gave(struct ckt_session *session, unsigned gpu)
 {
@@ -312,16 +328,20 @@ static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *re
 			quantum->before[gpu] > left ? quantum->before[gpu] - left : 0;
 		quantum->away |= (uint64_t)(quantum->gone[gpu] != 0) << gpu;
 	}
+	bool counted = !session->lease.holder.unsettled;
 	quantum->promised_bytes =
-		res->bytes / CKT_LEDGER_GRANULE * CKT_LEDGER_GRANULE;
+		counted ? res->bytes / CKT_LEDGER_GRANULE * CKT_LEDGER_GRANULE : 0;
+	quantum->page_ns = ckt_quantum_page_ns(session);
+	if (!counted && session->status.gpu >= 0 && session->status.gpu < CKT_DEVICES_MAX)
+		quantum->gone[session->status.gpu] = res->bytes;
 	if (!member->leaving)
 		member->reason = CKT_QUANTUM_BY_HAND;
 	ckt_quantum_left(&session->server->quantum, member, res->bytes, now - quantum->begun_ns,
 		now);
 	quantum->begun_ns = now;
 	*quantum->note = 0;
-	/* Without memory to take back it comes in unasked. */
-	member->out = quantum->away != 0;
+	/* Without memory to take back it comes in without a question. */
+	member->out = res->bytes && (quantum->away || !counted);
 	member->want_since_ns = 0;
 	memset(member->want, 0, sizeof member->want);
 	ckt_daemon_event(session, CKT_EVENT_SWAPPED_OUT, "%llu MiB: %s", mib(res->bytes),

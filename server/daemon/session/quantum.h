@@ -46,6 +46,7 @@ struct ckt_daemon_quantum {
 	uint64_t away;                    /* bit N: it has not got it back on GPU N */
 	int64_t begun_ns;                 /* of the move that runs, or ran last */
 	int64_t asked_ns;                 /* when its worker last asked to come in */
+	int64_t page_ns;                  /* what the page said when it had left */
 	uint64_t promised_bytes;          /* that its worker says it gave back; 0: it has */
 	unsigned silent;                  /* calls without an answer, in a row */
 	char note[CKT_QUANTUM_NOTE_MAX + 1]; /* why it could not leave; empty: it could */
@@ -87,6 +88,9 @@ void ckt_quantum_soon(struct ckt_server *server);
 /* A question for memory was granted, or can not be now. */
 void ckt_quantum_granted(struct ckt_session *session, unsigned gpu);
 void ckt_quantum_refused(struct ckt_session *session, unsigned gpu, uint64_t bytes);
+/* A request of it waits, or has waited and is granted: so it runs. */
+void ckt_quantum_waits(struct ckt_session *session);
+void ckt_quantum_waited(struct ckt_session *session);
 void ckt_quantum_gave(struct ckt_session *session, unsigned gpu);
 /* Of the queue: the room is kept for another. */
 bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder,
@@ -107,4 +111,7 @@ uint64_t ckt_quantum_swapped_bytes(const struct ckt_server *server, unsigned gpu
 
 /* quantum_facts.c: what is known of every session now, for the decisions. */
 void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns);
+/* Whether nothing and nobody else keeps it where it is. */
 bool ckt_quantum_may_move(const struct ckt_session *session);
+/* The word of its page, whatever it is; 0 without one. */
+int64_t ckt_quantum_page_ns(const struct ckt_session *session);

@@ -14,15 +14,20 @@ bool ckt_quantum_may_move(const struct ckt_session *session)
 {
 	const struct ckt_daemon_lease *lease = &session->lease;
 	return session->phase == CKT_SESSION_LIVE && lease->is_holder && lease->open &&
-		!lease->holder.unsettled && !session->swap.busy && !session->holder &&
-		!session->job_hold && !session->preloader && !session->metrics.paused;
+		!session->swap.busy && !session->holder && !session->job_hold &&
+		!session->preloader && !session->metrics.paused;
+}
+
+int64_t ckt_quantum_page_ns(const struct ckt_session *session)
+{
+	const struct ckt_activity *page = session->quantum.page;
+	return page ? __atomic_load_n(&page->idle_since_ns, __ATOMIC_RELAXED) : 0;
 }
 
 /* The worker's word; one of the future is none. */
 static int64_t idle_since(const struct ckt_session *session, int64_t now_ns)
 {
-	const struct ckt_activity *page = session->quantum.page;
-	int64_t since = page ? __atomic_load_n(&page->idle_since_ns, __ATOMIC_RELAXED) : 0;
+	int64_t since = ckt_quantum_page_ns(session);
 	return since > 0 && since <= now_ns ? since : 0;
 }
 
@@ -84,7 +89,11 @@ void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns)
 		bool may = ckt_quantum_may_move(s);
 		for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
 			member->here[gpu] = s->lease.holder.leased[gpu];
-		member->fixed = !swaps || !may;
+		member->fixed = !swaps || !may || s->lease.holder.unsettled;
+		/* A command was executed, and its worker needed to ask for nothing. */
+		if (member->out && !member->coming &&
+			ckt_quantum_page_ns(s) != s->quantum.page_ns)
+			ckt_quantum_came(member, now_ns);
 		/* Who cannot leave now may be waited for in a circle. */
 		s->lease.holder.swaps = swaps && !member->failures &&
 			(may || s->swap.busy || member->out);
