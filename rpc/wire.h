@@ -24,6 +24,7 @@ enum {
 	CKT_MARK_SIZE = 4,
 
 	CKT_AUTH_NONE = 0,
+	CKT_AUTH_TLS = 7, /* RFC 9289: in a greeting: the server can begin TLS */
 	CKT_AUTH_CRICKET = 0x20434b10,
 	CKT_AUTH_CRICKET_TOKEN = 0x20434b11,
 	CKT_AUTH_CRICKET_PROOF = 0x20434b12, /* rpc/credential.h */
