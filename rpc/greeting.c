@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 #include "rpc/net.h"
+#include "rpc/record.h"
 
-int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting)
+int ckt_greeting_read_from(
+	struct ckt_transport *t, int64_t deadline_ms, ckt_greeting *ret_greeting)
 {
 	uint8_t *data;
 	size_t size;
 	struct ckt_call_header header = {0};
-	int result = ckt_net_read_record(fd, CKT_HELLO_MAX, deadline_ms, &data, &size, NULL);
+	int result = ckt_record_read(t, CKT_HELLO_MAX, deadline_ms, &data, &size, NULL);
 	if (result)
 		return result;
 	struct ckt_cursor c = {.p = data, .end = data + size};
@@ -24,6 +26,13 @@ int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting)
 		result = ckt_net_decode(&c, (xdrproc_t)xdr_ckt_greeting, ret_greeting);
 	free(data);
 	return result;
+}
+
+int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting)
+{
+	struct ckt_transport t;
+	ckt_transport_init_socket(&t, fd);
+	return ckt_greeting_read_from(&t, deadline_ms, ret_greeting);
 }
 
 bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour)
@@ -75,14 +84,14 @@ uint8_t *ckt_hello_put(uint8_t *p, uint32_t xid, const ckt_greeting *greeting,
 	return ckt_put_fixed(p, challenge->args, challenge->args_bytes);
 }
 
-int ckt_hello_answer_read(
-	int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res, int *ret_memory_fd)
+int ckt_hello_answer_read_from(struct ckt_transport *t, uint32_t xid, int64_t deadline_ms,
+	ckt_hello_res *ret_res, int *ret_memory_fd)
 {
 	int passed = -1;
 	uint8_t *data;
 	size_t size;
 	struct ckt_reply_header header = {0};
-	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, &passed);
+	int result = ckt_record_read(t, CKT_RECORD_MAX, deadline_ms, &data, &size, &passed);
 	if (result)
 		return result;
 	struct ckt_cursor c = {.p = data, .end = data + size};
@@ -98,4 +107,12 @@ int ckt_hello_answer_read(
 	if (ret_memory_fd)
 		*ret_memory_fd = passed;
 	return result;
+}
+
+int ckt_hello_answer_read(
+	int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res, int *ret_memory_fd)
+{
+	struct ckt_transport t;
+	ckt_transport_init_socket(&t, fd);
+	return ckt_hello_answer_read_from(&t, xid, deadline_ms, ret_res, ret_memory_fd);
 }

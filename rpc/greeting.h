@@ -11,6 +11,7 @@
 
 #include "rpc/credential.h"
 #include "rpc/session.h"
+#include "rpc/transport/transport.h"
 
 enum {
 	CKT_HELLO_HEAD_MAX = 24 + 8 + CKT_CREDENTIAL_MAX + 8, /* call, credential, verifier */
@@ -22,6 +23,8 @@ enum {
 };
 
 /* xdr_free() it on success. */
+int ckt_greeting_read_from(
+	struct ckt_transport *t, int64_t deadline_ms, ckt_greeting *ret_greeting);
 int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting);
 /* Whether the server accepts credentials of the flavour. */
 bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour);
@@ -41,5 +44,7 @@ uint8_t *ckt_hello_put(uint8_t *p, uint32_t xid, const ckt_greeting *greeting,
  * xdr_free() it on success, also if the server refuses.  ret_memory_fd (may be NULL) gets a descriptor
  * that came with it, now the caller's, or -1.
  */
+int ckt_hello_answer_read_from(struct ckt_transport *t, uint32_t xid, int64_t deadline_ms,
+	ckt_hello_res *ret_res, int *ret_memory_fd);
 int ckt_hello_answer_read(
 	int fd, uint32_t xid, int64_t deadline_ms, ckt_hello_res *ret_res, int *ret_memory_fd);

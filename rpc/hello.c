@@ -10,7 +10,10 @@
 #include "rpc/greeting.h"
 #include "rpc/identity.h"
 #include "rpc/net.h"
+#include "rpc/secure.h"
 #include "rpc/session.h"
+#include "rpc/transport/tls.h"
+#include "rpc/transport/tls_relay.h"
 
 enum { HELLO_XID = 1 };
 
@@ -41,25 +44,48 @@ static int write_hello(int fd, const char *program, int64_t deadline_ms,
 	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, -1);
 }
 
-int ckt_hello_control(int fd, bool is_unix, const char *program, const char *token_file,
-	int64_t deadline_ms, char *ret_message, size_t message_size)
+/* The greeting, over TLS where that is offered or demanded. */
+static int begin(int *fd, const char *server, int64_t deadline_ms, ckt_greeting *ret_greeting,
+	char *ret_message, size_t message_size)
+{
+	struct ckt_transport t;
+	ckt_transport_init_socket(&t, *fd);
+	int result = ckt_secure_greeting(
+		&t, server, deadline_ms, ret_greeting, ret_message, message_size);
+	if (!ckt_transport_is_tls(&t))
+		return result;
+	*fd = -1;
+	if (!result) {
+		result = ckt_tls_relay_start(&t, fd);
+		if (result)
+			xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)ret_greeting);
+	}
+	if (result)
+		ckt_transport_close(&t);
+	return result;
+}
+
+int ckt_hello_control(int *fd, const char *server, bool is_unix, const char *program,
+	const char *token_file, int64_t deadline_ms, char *ret_message, size_t message_size)
 {
 	struct ckt_token token = {0};
 	ckt_greeting greeting = {0};
 	ckt_hello_res res = {0};
-	int result = ckt_greeting_read(fd, deadline_ms, &greeting);
-	if (!result && ckt_greeting_takes_token(&greeting) && token_file && *token_file &&
+	int result = begin(fd, server, deadline_ms, &greeting, ret_message, message_size);
+	if (result)
+		return result;
+	if (ckt_greeting_takes_token(&greeting) && token_file && *token_file &&
 		ckt_auth_token_load(token_file, &token, ret_message, message_size)) {
 		/* On the local socket the peer's user is proof enough. */
 		result = is_unix ? 0 : -ENOKEY;
 		token.size_bytes = 0;
 	}
 	if (!result)
-		result = write_hello(fd, program, deadline_ms, &greeting, &token);
+		result = write_hello(*fd, program, deadline_ms, &greeting, &token);
 	explicit_bzero(&token, sizeof token);
 	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	if (!result)
-		result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res, NULL);
+		result = ckt_hello_answer_read(*fd, HELLO_XID, deadline_ms, &res, NULL);
 	if (!result && res.status != CKT_HELLO_OK) {
 		snprintf(ret_message, message_size, "%s", res.ckt_hello_res_u.refused.message);
 		result = -EACCES;

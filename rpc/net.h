@@ -48,6 +48,9 @@ void ckt_address_format(const struct ckt_address *address, char *ret_text, size_
  */
 int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_fd,
 	char *ret_message, size_t message_size);
+/* The address that the file of a `file:` address holds; it is not another file. */
+int ckt_net_read_address_file(
+	const char *path, struct ckt_address *ret_address, char *ret_message, size_t message_size);
 /*
  * What both ends of a TCP connection set: TCP_NODELAY and keep-alive (below).  ckt_net_connect
  * calls it; the server calls it for accepted connections.
@@ -59,8 +62,18 @@ void ckt_net_prepare(int fd);
  */
 int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, char *ret_message,
 	size_t message_size);
-/* Whether both ends are on one host and share descriptors: a UNIX socket. */
+/*
+ * Whether both ends are on one host and share descriptors: a UNIX socket, but no end of
+ * ckt_net_pair.
+ */
 bool ckt_net_is_local(int fd);
+/*
+ * Two connected stream sockets, the caller's.  They stand for a TCP connection whose TLS ends in
+ * another process or thread: nothing that a UNIX socket proves about its peer holds for them.
+ */
+int ckt_net_pair(int ret_fds[2]);
+/* Whether it is an end of one; a copy is, too. */
+bool ckt_net_is_pair(int fd);
 /* The real address of a listening TCP socket (after port 0). */
 int ckt_net_local_address(int fd, struct ckt_address *ret_address);
 

@@ -81,7 +81,7 @@ static int unix_sockaddr(
 	return 0;
 }
 
-static int read_address_file(
+int ckt_net_read_address_file(
 	const char *path, struct ckt_address *ret_address, char *ret_message, size_t message_size)
 {
 	char line[CKT_ADDRESS_TEXT_MAX];
@@ -161,7 +161,7 @@ int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_
 		return connect_within(address, deadline_ms, ret_fd, ret_message, message_size);
 	struct ckt_address from_file;
 	char text[CKT_ADDRESS_TEXT_MAX], cause[128];
-	int result = read_address_file(address->host, &from_file, ret_message, message_size);
+	int result = ckt_net_read_address_file(address->host, &from_file, ret_message, message_size);
 	if (result)
 		return result;
 	result = connect_within(&from_file, deadline_ms, ret_fd, cause, sizeof cause);
@@ -226,13 +226,6 @@ int ckt_net_listen(const struct ckt_address *address, int mode, int *ret_fd, cha
 	if (result)
 		snprintf(ret_message, message_size, "%s", strerror(-result));
 	return result;
-}
-
-bool ckt_net_is_local(int fd)
-{
-	int domain = 0;
-	socklen_t size = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
 int ckt_net_local_address(int fd, struct ckt_address *ret_address)

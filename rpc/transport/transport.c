@@ -130,5 +130,5 @@ const char *ckt_transport_name(const struct ckt_transport *t)
 		return "none";
 	if (t->operations != &ckt_transport_socket_operations)
 		return t->operations->name;
-	return ckt_net_is_local(t->fd) ? "unix" : "tcp";
+	return ckt_net_is_local(t->fd) ? "unix" : ckt_net_is_pair(t->fd) ? "tls" : "tcp";
 }

@@ -11,7 +11,8 @@
  *	        |  ckt_transport_read / _write / _wait / _shutdown / _close
  *	        v
  *	struct ckt_transport --operations--> socket.c (TCP and UNIX)
- *	                                   \--> shared_memory.c (rings beside a UNIX socket)
+ *	                                   |--> shared_memory.c (rings beside a UNIX socket)
+ *	                                   \--> tls.c (TLS over TCP)
  *
  * Ownership: whoever embeds the structure owns the connection and closes it with
  * ckt_transport_close.  ckt_transport_init_socket takes the descriptor over, and
@@ -31,10 +32,8 @@
  * nobody reads meanwhile.  Init, close and release run while no other thread is inside.
  *
  * What another transport brings:
- * - TLS: a read may need the socket to be writable, and a write may need it to be readable: `events`
- *   says what to poll for.  Decrypted bytes may lie in the library while the socket is silent:
- *   `ready` says so, and every wait looks there first.  `state` holds the TLS session; its own lock
- *   makes one reader and one writer possible.  A session reaches its worker as descriptor and keys.
+ * - TLS with keys in the kernel (not built): the descriptor itself would go on to the worker, and
+ *   ckt_tls_relay would not be needed.
  * - RDMA: `fd` is the completion channel, `write` posts buffers and `read` copies from posted ones.
  *   It cannot pass descriptors: read_fd never returns one and write_fd refuses with -EOPNOTSUPP.
  */
@@ -199,5 +198,5 @@ void ckt_transport_close(struct ckt_transport *t);
 int ckt_transport_release(struct ckt_transport *t);
 /* *to, which is closed, becomes what *from is, and *from is closed. */
 void ckt_transport_move(struct ckt_transport *to, struct ckt_transport *from);
-/* "tcp", "unix" or "shm"; "none" if it is not open. */
+/* "tcp", "tls", "unix" or "shm"; "none" if it is not open. */
 const char *ckt_transport_name(const struct ckt_transport *t);
