@@ -12,6 +12,7 @@
 #include "ctl/print.h"
 #include "rpc/hello.h"
 #include "rpc/identity.h"
+#include "rpc/secure.h"
 #include "rpc/session.h"
 #include "rpc/transport/transport.h"
 
@@ -19,8 +20,9 @@ enum { CONNECT_TIMEOUT_MS = 5000, HELLO_TIMEOUT_MS = 10000 };
 
 static int say_hello(struct ckt_ctl_server *server, char *ret_message, size_t message_size)
 {
-	char why[CKT_MESSAGE_MAX + 1] = "";
-	int result = ckt_hello_control(server->fd, server->is_unix, "cricketctl",
+	char why[CKT_MESSAGE_MAX + 1] = "", name[CKT_SECURE_NAME_MAX];
+	ckt_secure_server_name(server->address, name);
+	int result = ckt_hello_control(&server->fd, name, server->is_unix, "cricketctl",
 		getenv("CRICKET_TOKEN_FILE"), ckt_net_now_ms() + HELLO_TIMEOUT_MS, why, sizeof why);
 	if (!result)
 		return CKT_EXIT_DONE;
@@ -34,8 +36,9 @@ static int say_hello(struct ckt_ctl_server *server, char *ret_message, size_t me
 		return CKT_EXIT_REFUSED;
 	}
 	snprintf(ret_message, message_size, "no cricket-server answers at %s: %s", server->address,
-		result == -EPROTO || result == -EMSGSIZE ? "the peer speaks another protocol"
-							 : strerror(-result));
+		*why                                             ? why
+			: result == -EPROTO || result == -EMSGSIZE ? "the peer speaks another protocol"
+								   : strerror(-result));
 	return CKT_EXIT_NO_SERVER;
 }
 

@@ -14,6 +14,8 @@
 #include "client/conn/settings.h"
 #include "rpc/greeting.h"
 #include "rpc/lane.h"
+#include "rpc/record.h"
+#include "rpc/secure.h"
 #include "rpc/transport/shared_memory.h"
 #include "base/log.h"
 #include "cudacommon/visible_devices.h"
@@ -178,13 +180,13 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 			(ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
 }
 
-static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *greeting,
+static int send_hello(struct ckt_conn *conn, struct ckt_transport *t, const struct ckt_greeting *greeting,
 	enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message, size_t message_size)
 {
 	uint8_t args[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX];
 	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
 	struct ckt_token token;
-	int result = choose_token(greeting, fd, &token, ret_message, message_size);
+	int result = choose_token(greeting, t->fd, &token, ret_message, message_size);
 	if (!result)
 		result = choose_secret(conn, greeting, kind);
 	if (result)
@@ -212,7 +214,7 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 	if (result)
 		return result;
 	struct capabilities capabilities;
-	put_capabilities(conn, fd, kind, &visible, &capabilities);
+	put_capabilities(conn, t->fd, kind, &visible, &capabilities);
 	hello.capabilities.capabilities_val = capabilities.list;
 	hello.capabilities.capabilities_len = capabilities.count;
 	XDR xdr;
@@ -229,8 +231,8 @@ static int send_hello(struct ckt_conn *conn, int fd, const struct ckt_greeting *
 	uint8_t *end = ckt_hello_put(record, HELLO_XID, greeting, token.size_bytes ? &token : NULL,
 		&credential, &challenge);
 	explicit_bzero(&token, sizeof token);
-	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms,
-		kind == CKT_HELLO_DATA ? -1 : memory_for(fd));
+	return ckt_record_write(t, record, (size_t)(end - record), deadline_ms,
+		kind == CKT_HELLO_DATA ? -1 : memory_for(t->fd));
 }
 
 /*
@@ -261,12 +263,12 @@ static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char 
 	}
 }
 
-static int read_answer(struct ckt_conn *conn, int fd, int64_t deadline_ms,
+static int read_answer(struct ckt_conn *conn, struct ckt_transport *t, int64_t deadline_ms,
 	struct ckt_hello_ok *ret_ok, int *ret_memory_fd, char *ret_moved_to, size_t moved_size,
 	char *ret_message, size_t message_size)
 {
 	struct ckt_hello_res res = {0};
-	int result = ckt_hello_answer_read(fd, HELLO_XID, deadline_ms, &res, ret_memory_fd);
+	int result = ckt_hello_answer_read_from(t, HELLO_XID, deadline_ms, &res, ret_memory_fd);
 	if (result)
 		return result;
 	if (res.status == CKT_HELLO_OK) {
@@ -297,10 +299,10 @@ static int check_forced(const char *address_text, int fd, char *ret_message, siz
 }
 
 /*
- * Begins what the server's answer says: the socket, or rings beside it. -EOPNOTSUPP: the rings are of
- * no use; the socket stays the caller's after any error.
+ * Begins what the server's answer says: what *t is, or rings beside it. -EOPNOTSUPP: the rings are of
+ * no use; *t stays the caller's after any error.
  */
-static int begin_transport(int fd, int memory_fd, const struct ckt_hello_ok *ok,
+static int begin_transport(struct ckt_transport *t, int memory_fd, const struct ckt_hello_ok *ok,
 	struct ckt_transport *ret_transport, char *ret_message, size_t message_size)
 {
 	uint64_t bytes = ckt_conn_told(ok, CKT_CAPABILITY_RINGS);
@@ -311,15 +313,18 @@ static int begin_transport(int fd, int memory_fd, const struct ckt_hello_ok *ok,
 				"log says why, or it is an older one); unset it");
 			return -EPROTONOSUPPORT;
 		}
-		ckt_transport_init_socket(ret_transport, fd);
+		ckt_transport_move(ret_transport, t);
 		return 0;
 	}
 	/* Something between the two hosts, such as ssh, forwards the bytes alone. */
-	int result = memory_fd < 0 ? -EREMOTE
-				   : ckt_transport_init_shared_memory(
-					     ret_transport, fd, memory_fd, bytes, false, NULL);
-	if (!result)
+	int result = memory_fd < 0 || !ckt_net_is_local(t->fd)
+		? -EREMOTE
+		: ckt_transport_init_shared_memory(
+					     ret_transport, t->fd, memory_fd, bytes, false, NULL);
+	if (!result) {
+		ckt_transport_release(t);
 		return 0;
+	}
 	snprintf(ret_message, message_size, "cannot use the server's shared memory: %s",
 		result == -EREMOTE ? "it did not come along" : strerror(-result));
 	return ckt_settings.transport == CKT_TRANSPORT_SHM ? -EPROTONOSUPPORT : -EOPNOTSUPP;
@@ -349,19 +354,20 @@ static int64_t answer_deadline_ms(enum ckt_hello_kind kind, int64_t deadline_ms)
 	return kind == CKT_HELLO_NEW && late_ms > deadline_ms ? late_ms : deadline_ms;
 }
 
-static int say_hello(struct ckt_conn *conn, int fd, enum ckt_hello_kind kind, int64_t deadline_ms,
-	struct ckt_hello_ok *ret_ok, int *ret_memory_fd, char *ret_moved_to, size_t moved_size,
+static int say_hello(struct ckt_conn *conn, struct ckt_transport *t, const char *server,
+	enum ckt_hello_kind kind, int64_t deadline_ms, struct ckt_hello_ok *ret_ok, int *ret_memory_fd, char *ret_moved_to, size_t moved_size,
 	char *ret_message, size_t message_size)
 {
 	struct ckt_greeting greeting = {0};
-	int result = ckt_greeting_read(fd, deadline_ms, &greeting);
+	int result = ckt_secure_greeting(
+		t, server, deadline_ms, &greeting, ret_message, message_size);
 	if (!result) {
 		result = send_hello(
-			conn, fd, &greeting, kind, deadline_ms, ret_message, message_size);
+			conn, t, &greeting, kind, deadline_ms, ret_message, message_size);
 		xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	}
 	if (!result) {
-		result = read_answer(conn, fd, answer_deadline_ms(kind, deadline_ms), ret_ok,
+		result = read_answer(conn, t, answer_deadline_ms(kind, deadline_ms), ret_ok,
 			ret_memory_fd, ret_moved_to, moved_size, ret_message, message_size);
 		if (result == -ETIMEDOUT)
 			snprintf(ret_message, message_size,
@@ -413,16 +419,20 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 {
 	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
 	int fd, memory_fd = -1;
+	char server[CKT_SECURE_NAME_MAX];
+	struct ckt_transport t;
 	*ret_message = 0;
 	int result = open_socket(address_text, kind, timeout_ms, &fd, ret_message, message_size);
 	if (result)
 		return result;
+	ckt_secure_server_name(address_text, server);
+	ckt_transport_init_socket(&t, fd);
 	atomic_store(&conn->connecting_fd, fd);
-	result = say_hello(conn, fd, kind, deadline_ms, ret_ok, &memory_fd, ret_moved_to,
+	result = say_hello(conn, &t, server, kind, deadline_ms, ret_ok, &memory_fd, ret_moved_to,
 		moved_size, ret_message, message_size);
 	if (!result) {
 		result = begin_transport(
-			fd, memory_fd, ret_ok, ret_transport, ret_message, message_size);
+			&t, memory_fd, ret_ok, ret_transport, ret_message, message_size);
 		if (result == -EOPNOTSUPP)
 			without_rings(conn, ret_ok, memory_fd >= 0, ret_message);
 		if (result)
@@ -433,7 +443,7 @@ int ckt_connect(struct ckt_conn *conn, const char *address_text, enum ckt_hello_
 		close(memory_fd);
 	if (!result)
 		return 0;
-	close(fd);
+	ckt_transport_close(&t);
 	if (result != -EOPNOTSUPP)
 		return result;
 	memset(ret_ok, 0, sizeof *ret_ok);

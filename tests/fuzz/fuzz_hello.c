@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	program[flags & WITH_LONG_PROGRAM ? sizeof program - 1 : 8] = 0;
 	fuzz_fail_allocation(fails);
 	int result = flags & IS_RAW ? -EPROTO
-				    : ckt_hello_control(fds[0], flags & IS_UNIX, program,
+				    : ckt_hello_control(&fds[0], NULL, flags & IS_UNIX, program,
 					      flags & WITH_BAD_TOKEN       ? "/nonexistent"
 						      : flags & WITH_TOKEN ? token_path
 									   : NULL,

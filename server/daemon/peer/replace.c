@@ -172,7 +172,7 @@ static int connect_other(
 	strcpy(address.host, server->socket_path);
 	if (ckt_net_connect(&address, CONNECT_TIMEOUT_MS, ret_fd, why, sizeof why))
 		return -ENOENT;
-	int result = ckt_hello_control(*ret_fd, true, "cricket-server", NULL,
+	int result = ckt_hello_control(ret_fd, NULL, true, "cricket-server", NULL,
 		ckt_net_now_ms() + HELLO_TIMEOUT_MS, why, sizeof why);
 	if (result) {
 		snprintf(ret_message, size,
