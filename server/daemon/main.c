@@ -15,6 +15,9 @@
  *	  cricket-worker --compiler
  *				with the soft GPU in a cage: a direct child that compiles kernels for the workers
  *				(session/compiler_process.h).  It ends when the server and those workers have ended.
+ *	  cricket-server --tls-process
+ *				with --tls-certificate: holds the key, and forks a child for each TLS connection, which carries its
+ *				bytes to the server and then to the worker (tls/tls_process.h).
  *
  * So the server can die and come back without a session noticing: it finds the workers by their
  * sockets and learns from the kernel (SO_PEERCRED of a connection to them) which processes they
@@ -67,6 +70,7 @@
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/systemd_notify.h"
+#include "server/daemon/tls/tls_process.h"
 
 enum { MESSAGE_SIZE = 1024, LONELY_MS = 500 };
 
@@ -355,6 +359,8 @@ static int init(struct ckt_server *server, char *message)
 	if (ckt_certificates_open(server, NULL, NULL, message, MESSAGE_SIZE) ||
 		init_users(server, message))
 		return CKT_EXIT_USAGE;
+	if (ckt_tls_process_init(server, message, MESSAGE_SIZE))
+		return CKT_EXIT_USAGE;
 	if (init_paths(server, message))
 		return EXIT_FAILURE;
 	result = options->replace ? 0 : listen_or_fail(server, message);
@@ -422,6 +428,7 @@ static void fini(struct ckt_server *server)
 	ckt_stages_fini(server);
 	ckt_daemon_nvml_fini(server);
 	ckt_compiler_fini(server);
+	ckt_tls_process_fini(server);
 	ckt_module_cache_fini(server);
 	ckt_memory_image_fini(server);
 	ckt_warm_fini(server);
@@ -448,6 +455,8 @@ int main(int argc, char **argv)
 	static struct ckt_server server;
 	char message[MESSAGE_SIZE] = "";
 	enum ckt_log_level level = CKT_LOG_INFO;
+	if (argc > 1 && strcmp(argv[1], CKT_TLS_PROCESS_OPTION) == 0)
+		return ckt_tls_process_main(argc, argv);
 	if (ckt_options_parse(&server.options, argc, argv, message, sizeof message)) {
 		fprintf(stderr, "cricket-server: %s\n", message);
 		return CKT_EXIT_USAGE;

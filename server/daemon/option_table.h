@@ -27,4 +27,5 @@ struct ckt_server_option {
 };
 
 enum { CKT_SERVER_OPTIONS = 54 };
+enum { CKT_SERVER_OPTIONS = 55 };
 extern const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS];

@@ -53,6 +53,7 @@ struct ckt_options {
 	char *audit; /* a path or "journal"; NULL: none */
 	char *token_file;
 	char *tokens; /* the file of named tokens; NULL: none */
+	char *tls_certificate, *tls_key, *tls_ca; /* PEM files; NULL: tls_process.h has a default */
 	bool insecure;
 	/* of the workers, when started by root; NULL: cricket, else nobody */
 	char *user;
@@ -71,7 +72,7 @@ struct ckt_options {
 	char *auto_checkpoint;   /* see ckt_automatic_parse; NULL: none */
 	char *auto_dir;          /* NULL: automatic below --image-dir */
 	char *metrics;           /* HOST:PORT or unix:PATH; NULL: none */
-	bool insecure_plaintext; /* metrics may leave the host */
+	bool insecure_plaintext; /* metrics, and without TLS sessions, may leave the host */
 	char *log;               /* "auto", "stderr" or "journal" */
 	char *log_level;
 	char *config;

@@ -38,6 +38,7 @@ struct ckt_metrics_server;
 struct ckt_module_cache;
 struct ckt_nvml;
 struct ckt_stage;
+struct ckt_tls_process;
 struct ckt_uid_groups;
 struct ckt_warm_workers;
 
@@ -141,6 +142,7 @@ struct ckt_server {
 	struct ckt_memory_image *kept; /* images in memory */
 	struct ckt_nvml *nvml;         /* see nvml.c; NULL until somebody asks */
 	struct ckt_warm_workers *warm; /* see warm_workers.h; NULL: none */
+	struct ckt_tls_process *tls;   /* see tls/tls_process.h; NULL: no TLS */
 	struct ckt_compiler *compiler; /* see compiler_process.h; NULL: workers do it */
 
 	struct ckt_module_cache *module_cache; /* NULL: none */

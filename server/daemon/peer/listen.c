@@ -19,6 +19,7 @@
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/peer/replace.h"
 #include "server/daemon/policy/admission.h"
+#include "server/daemon/tls/tls_process.h"
 
 static void listener_ready(struct ckt_source *source, uint32_t events)
 {
@@ -95,7 +96,16 @@ static int listen_tcp(
 		close(fd);
 		return -EPERM;
 	}
-	if (!ckt_listen_is_loopback(fd))
+	if (!ckt_listen_is_loopback(fd) && !ckt_tls_is_on(server) &&
+		!server->options.insecure_plaintext) {
+		snprintf(ret_message, message_size,
+			"--listen: other hosts can reach '%s', and nothing is encrypted: give --tls-certificate FILE and --tls-key FILE "
+			"(or --insecure-plaintext inside a network that you trust, or through a tunnel)",
+			text);
+		close(fd);
+		return -EPERM;
+	}
+	if (!ckt_listen_is_loopback(fd) && !ckt_tls_is_on(server))
 		ckt_warning("%s: connections are %s and not encrypted: use it inside a network "
 			    "that you trust, or through a tunnel",
 			text,

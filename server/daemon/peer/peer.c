@@ -20,6 +20,7 @@
 #include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/peer/peer_certificate.h"
 #include "server/daemon/peer/entry.h"
+#include "server/daemon/peer/peer_tls.h"
 #include "server/daemon/peer/client_container.h"
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/ask.h"
@@ -47,7 +48,7 @@ static void peer_unlink(struct ckt_peer *peer)
 
 static void left_greeting(struct ckt_peer *peer)
 {
-	if (peer->phase == CKT_PEER_GREETED) {
+	if (peer->phase == CKT_PEER_GREETED || peer->phase == CKT_PEER_SECURING) {
 		peer->server->peers_waiting--;
 		ckt_admit_greeted(peer->server, &peer->source);
 	}
@@ -58,6 +59,7 @@ static void peer_free(struct ckt_peer *peer)
 {
 	xdr_free((xdrproc_t)xdr_ckt_hello_args, &peer->hello);
 	explicit_bzero(&peer->hello, sizeof peer->hello);
+	free(peer->certificate);
 	free(peer);
 }
 
@@ -586,6 +588,12 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 		return;
 	}
 	peer->xid = entry.xid;
+	if (ckt_peer_lacks_tls(peer)) {
+		refuse(peer, CKT_HELLO_DENIED,
+			"the server takes no connection without TLS: set CRICKET_TLS_CA to the file "
+			"with its authority's certificate");
+		return;
+	}
 	if (!admit(peer, &entry))
 		return;
 	if (ckt_net_decode(&c, (xdrproc_t)xdr_ckt_hello_args, &peer->hello)) {
@@ -642,12 +650,13 @@ static void peer_record(struct ckt_record_stream *stream, uint8_t *data, size_t 
 	if (peer->memory_fd >= 0)
 		close(peer->memory_fd);
 	peer->memory_fd = passed_fd;
-	hello(peer, data, size);
+	if (!ckt_peer_tls_record(peer, data, size))
+		hello(peer, data, size);
 	explicit_bzero(data, size);
 	free(data);
 }
 
-static void greet(struct ckt_peer *peer)
+void ckt_peer_greet(struct ckt_peer *peer)
 {
 	const struct ckt_server *server = peer->server;
 	bool knows_token = ckt_tokens_known(server);
@@ -664,6 +673,8 @@ static void greet(struct ckt_peer *peer)
 	flavours[count++] = CKT_AUTH_CRICKET_PROOF;
 	if (!needs_token)
 		flavours[count++] = CKT_AUTH_NONE;
+	if (ckt_peer_offers_tls(peer))
+		flavours[count++] = CKT_AUTH_TLS;
 	greeting.flavours.flavours_val = flavours;
 	greeting.flavours.flavours_len = count;
 	memcpy(greeting.nonce, peer->nonce, sizeof greeting.nonce);
@@ -746,5 +757,5 @@ void ckt_peer_accept_as(struct ckt_server *server, int fd, const struct ckt_auth
 	server->peers_waiting++;
 	peer->timer.fire = hello_late;
 	ckt_timer_set(&server->loop, &peer->timer, HELLO_TIMEOUT_MS);
-	greet(peer);
+	ckt_peer_greet(peer);
 }

@@ -3,7 +3,8 @@
  * A connection from a client or from cricketctl, from accept until it is passed to a worker or
  * ends.
  *
- *	GREETED --hello NEW, RESUME, DATA--> WAITING for the worker --> socket handed over, peer freed
+ *	GREETED --AUTH_TLS----------------> SECURING --facts of the channel--> GREETED again
+ *	        --hello NEW, RESUME, DATA--> WAITING for the worker --> socket handed over, peer freed
  *	        --hello CONTROL------------> CONTROL: one call at a time, answered by control.c
  *	        --refused------------------> the answer is written, then closed
  */
@@ -30,10 +31,13 @@ struct ckt_peer {
 	struct ckt_peer *next, *previous;
 	struct ckt_record_stream stream;
 	struct ckt_timer timer; /* until the hello is complete */
-	enum { CKT_PEER_GREETED, CKT_PEER_WAITING, CKT_PEER_CONTROL } phase;
+	enum { CKT_PEER_GREETED, CKT_PEER_SECURING, CKT_PEER_WAITING, CKT_PEER_CONTROL } phase;
 	unsigned holds; /* callbacks that will come with this peer as context */
 	bool gone;      /* freed when holds reaches 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
+	bool secured;         /* what comes has been through TLS, see peer_tls.h */
+	uint8_t *certificate; /* DER, that it showed there; NULL: none */
+	uint32_t certificate_size;
 	struct ckt_auth_peer who;
 	struct ckt_identity source;             /* its identity before its hello */
 	char container[CKT_LIMIT_NAME_MAX + 1]; /* see client_container.h; empty: not known */

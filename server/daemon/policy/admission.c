@@ -128,7 +128,8 @@ static struct ckt_peer *find_waiting(
 {
 	struct ckt_peer *peer = oldest ? server->peers_first : server->peers_last;
 	for (; peer; peer = oldest ? peer->next : peer->previous) {
-		if (peer->phase == CKT_PEER_GREETED && ckt_identity_same(&peer->source, identity))
+		if ((peer->phase == CKT_PEER_GREETED || peer->phase == CKT_PEER_SECURING) &&
+			ckt_identity_same(&peer->source, identity))
 			return peer;
 	}
 	return NULL;
