@@ -151,6 +151,14 @@ def compiles(pid):
     return False
 
 
+def keeps_key(pid):
+    """Whether it is the process that holds a server's TLS key, or a child of it that carries a connection."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+            return f.read().split("\0")[1:2] == ["--tls-process"]
+    return False
+
+
 def alive(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
@@ -208,7 +216,7 @@ class Server:
         return ""
 
     def workers(self):
-        return [pid for pid in children_of(self.process.pid) if not compiles(pid)]
+        return [pid for pid in children_of(self.process.pid) if not compiles(pid) and not keeps_key(pid)]
 
     def kill(self):
         if self.process.poll() is None:
