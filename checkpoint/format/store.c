@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest: coding, checksum, structure.  See store.h. */
 #include "checkpoint/format/store.h"
+#include "checkpoint/format/manifest_hash.h"
 #include "rpc/array_extent.h"
 #include "base/bounds.h"
 
@@ -304,6 +305,8 @@ static int write_manifest(int fd, const ckt_image *image)
 	result = write_all(fd, data, size);
 	if (!result && fsync(fd))
 		result = -errno;
+	if (!result)
+		ckt_manifest_written(image->id, data, size);
 	free(data);
 	return result;
 }
@@ -374,7 +377,11 @@ static int read_manifest(
 			"the directory holds no complete image: manifest: %s", strerror(-result));
 		return result;
 	}
-	result = ckt_image_decode(data, size, ret_image, ret_message, message_size);
+	/* The same words as of ckt_image_macs_check: somebody was faster than the one that checked. */
+	result = ckt_manifest_is_expected(data, size)
+		? ckt_image_decode(data, size, ret_image, ret_message, message_size)
+		: damaged(ret_message, message_size,
+			  "the manifest was changed since its MAC was made");
 	free(data);
 	return result;
 }

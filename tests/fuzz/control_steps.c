@@ -58,6 +58,7 @@ static const struct control_routine calls[] = {
 	[CKT_CONTROL_CONNECTIONS] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_WATCH] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_DURABLE] = ROUTINE(ckt_control_list_args),
+	[CKT_CONTROL_IMAGE_MAC] = ROUTINE(ckt_control_image_mac_args),
 	[CKT_CONTROL_JOB_HOLD] = ROUTINE(ckt_control_job_args),
 	[CKT_CONTROL_JOB_LOOK] = ROUTINE(ckt_control_job_look_args),
 	[CKT_CONTROL_JOB_KEY_SHOW] = ROUTINE(ckt_control_job_key_args),

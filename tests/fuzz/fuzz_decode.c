@@ -199,6 +199,10 @@ static const struct {
 	PROTOCOL(ckt_worker_automatic_args),
 	PROTOCOL(ckt_worker_automatic_res),
 	PROTOCOL(ckt_control_durable_res),
+	PROTOCOL(ckt_control_image_mac_args),
+	PROTOCOL(ckt_control_image_mac_res),
+	PROTOCOL(ckt_worker_manifest_args),
+	PROTOCOL(ckt_worker_manifest_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

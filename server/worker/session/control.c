@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "checkpoint/format/manifest_hash.h"
 #include "checkpoint/format/broker.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
@@ -481,6 +482,19 @@ static int origin(struct ckt_request *request)
 	return result;
 }
 
+static int manifest(struct ckt_request *request)
+{
+	ckt_worker_manifest_args args = {0};
+	ckt_worker_manifest_res res = {0};
+	if (ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_manifest_args, &args))
+		return -EPROTO;
+	if (args.expect)
+		ckt_manifest_expect((const uint8_t *)args.hash);
+	else if (!ckt_manifest_written_hash(args.image, (uint8_t *)res.hash))
+		res.status = -ENOENT;
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_manifest_res, &res);
+}
+
 static int status(struct ckt_request *request)
 {
 	struct ckt_worker *worker = request->worker;
@@ -751,6 +765,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_LEASE_PRESS] = lease_press,
 		[CKT_WORKER_DURABLE] = durable,
 		[CKT_WORKER_AUTOMATIC] = ckt_automatic_serve,
+		[CKT_WORKER_MANIFEST] = manifest,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]
 		? serve[proc](request)
