@@ -40,6 +40,7 @@
 
 #include "base/log.h"
 #include "base/option_table.h"
+#include "server/daemon/image/image_mac.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
@@ -368,6 +369,8 @@ static int init(struct ckt_server *server, char *message)
 		return result;
 	if (ckt_server_key_load(server, message, MESSAGE_SIZE))
 		return EXIT_FAILURE;
+	if (ckt_image_mac_init(server, message, MESSAGE_SIZE))
+		return CKT_EXIT_USAGE;
 	result = init_driver(server, message);
 	if (result)
 		return result == -EINVAL ? CKT_EXIT_USAGE : EXIT_FAILURE;
@@ -444,6 +447,7 @@ static void fini(struct ckt_server *server)
 	ckt_limits_close(server);
 	ckt_turns_fini(server);
 	explicit_bzero(&server->key, sizeof server->key);
+	ckt_image_mac_fini(server);
 	ckt_loop_fini(&server->loop);
 	ckt_daemon_libraries_fini(server);
 	ckt_options_fini(&server->options);

@@ -140,6 +140,11 @@ static int check_module_cache(const char *value)
 	return strcmp(value, "off") == 0 ? 0 : check_absolute(value);
 }
 
+static int check_image_key(const char *value)
+{
+	return strcmp(value, "server-key") == 0 ? 0 : check_absolute(value);
+}
+
 static int check_uid_range(const char *value)
 {
 	struct ckt_uid_range range;
@@ -328,6 +333,11 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "images that travel or stay here (default: the socket's name with .images), mode 0700",
 		 CKT_VALUE_DIRECTORY},
 		CKT_SERVER_OPTION_TEXT, AT(image_dir), check_absolute, "give an absolute path"},
+	{{"image-key", "FILE",
+		 "vouch for images that are saved here, and restore no others; may be given several times: the first key writes, all read; server-key: the key that the server has anyway",
+		 CKT_VALUE_FILE, "server-key"},
+		CKT_SERVER_OPTION_LIST, AT(image_key), check_image_key,
+		"give the absolute path of a file from 'cricketctl image-key make', or write server-key"},
 	{{"image-memory", "SIZE",
 		 "host memory that images kept there may take together (default 0: half of the host's)"},
 		CKT_SERVER_OPTION_SIZE, AT(image_memory), NULL,

@@ -28,4 +28,5 @@ struct ckt_server_option {
 
 enum { CKT_SERVER_OPTIONS = 54 };
 enum { CKT_SERVER_OPTIONS = 55 };
+enum { CKT_SERVER_OPTIONS = 53 };
 extern const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS];

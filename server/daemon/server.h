@@ -30,6 +30,7 @@ struct ckt_admission;
 struct ckt_audit;
 struct ckt_automatic;
 struct ckt_compiler;
+struct ckt_image_keys;
 struct ckt_policy;
 struct ckt_peer;
 struct ckt_session;
@@ -77,6 +78,7 @@ struct ckt_server {
 	struct ckt_token key; /* see server_key.h */
 	time_t key_made;
 	uint8_t key_name[CKT_KEY_NAME_SIZE];
+	struct ckt_image_keys *image_keys; /* of --image-key, see image_mac.h; NULL: none */
 	struct ckt_driver_info driver;
 	unsigned gpus[CKT_DEVICES_MAX]; /* as --gpus; none: all */
 	unsigned gpu_count;

@@ -84,6 +84,8 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_WAITS] = {"waits"},
 	[CKT_CONTROL_WATCH] = {"watch"},
 	[CKT_CONTROL_DURABLE] = {"durable"},
+	[CKT_CONTROL_IMAGE_MAC] = {"image_mac", ANSWER_RESULT,
+		AT(ckt_control_image_mac_args, session)},
 	[CKT_CONTROL_OWNED_EVENTS] = {"owned_events"},
 	[CKT_CONTROL_JOB_HOLD] = {"job_hold", ANSWER_RESULT, 0, AT(ckt_control_job_args, job)},
 	[CKT_CONTROL_JOB_LOOK] = {"job_look", ANSWER_RESULT},

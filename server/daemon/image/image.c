@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
+#include "server/daemon/image/image_mac.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/events.h"
@@ -98,6 +99,10 @@ struct save {
 	/* Until the worker has reported the size of its session. */
 	struct ckt_worker_save2_args call;
 	char name[CKT_CONTROL_NAME_MAX + 1];
+	/* While the stage's image gets its manifest-mac. */
+	struct ckt_server *server;
+	char session[CKT_SESSION_ID_SIZE + 1];
+	struct ckt_worker_save2_res saved;
 };
 
 static void save_reply(struct ckt_peer *peer, const char *session, const ckt_control_result *result,
@@ -115,13 +120,49 @@ static void save_reply(struct ckt_peer *peer, const char *session, const ckt_con
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_save_res, &res);
 }
 
+static void save_vouched(void *context, const uint8_t *data, size_t size, const char *problem)
+{
+	struct save *save = context;
+	struct ckt_session *session = ckt_session_find(save->server, save->session);
+	char buffer[CKT_MESSAGE_MAX] = CKT_CONTROL_KEYED;
+	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	(void)data, (void)size;
+	if (problem)
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+			"session %s: cannot vouch for its image: %.400s", save->session, problem);
+	if (ckt_peer_release(save->peer))
+		save_reply(save->peer, save->session, &result, &save->saved);
+	else if (session && session->holder == save->peer)
+		ckt_daemon_image_let_go(session);
+	free(save);
+}
+
+/* The image in a stage of ours: the server vouches for it there.  False: nothing to do. */
+static bool save_vouch(
+	struct save *save, struct ckt_session *session, const struct ckt_worker_save2_res *res)
+{
+	struct ckt_stage *stage = session->server->image_keys && !save->kept && *save->name &&
+			!save->peer->gone
+		? ckt_stage_find(save->peer, save->name)
+		: NULL;
+	if (!stage)
+		return false;
+	save->server = session->server;
+	save->saved = *res;
+	save->saved.message = (char *)"";
+	snprintf(save->session, sizeof save->session, "%s", session->id);
+	return ckt_image_mac_write(session, res->image, ckt_stage_fd(stage), save_vouched, save) ==
+		0;
+}
+
 static void save_done(struct ckt_session *session, void *context, int error, void *answer)
 {
 	struct save *save = context;
 	struct ckt_peer *peer = save->peer;
 	struct ckt_worker_save2_res *res = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	ckt_control_result result = {CKT_CONTROL_OK, buffer};
+	ckt_control_result result = {CKT_CONTROL_OK,
+		(char *)(save->kept ? "" : ckt_image_mac_saved_text(peer->server))};
 	bool done = !error && !res->status;
 	ckt_fault(CKT_FAULT_SERVER_SAVED);
 	drop_broker(peer);
@@ -147,6 +188,8 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 		ckt_memory_image_commit(save->kept, res->image);
 	else
 		ckt_memory_image_free(save->kept);
+	if (done && save_vouch(save, session, res))
+		return;
 	if (ckt_peer_release(peer))
 		save_reply(peer, session->id, &result, error ? NULL : res);
 	else if (done && save->hold)
@@ -534,6 +577,13 @@ static unsigned collect(struct ckt_peer *peer, const ckt_control_stage_args *sta
 	return count;
 }
 
+/* Where the newest image of a chain lies; NULL: its files come through a broker. */
+static struct ckt_stage *first_stage(
+	struct ckt_peer *peer, const ckt_control_stage_args *stages, unsigned count)
+{
+	return count ? ckt_stage_find(peer, stages[0].stage) : NULL;
+}
+
 void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_restore2_args *args = decoded;
@@ -555,7 +605,13 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			ckt_stage_name_good(name) ? name : "?", peer->server->host);
 	else if (kept || count)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = ckt_peer_owner(peer),
+	/* An image in memory has never left the server. */
+	struct ckt_image_bond bond = {0};
+	if (count && !*buffer)
+		ckt_image_mac_take(peer, first_stage(peer, args->stages.stages_val,
+			args->stages.stages_len), &bond, buffer);
+	struct ckt_session_spec spec = {.bond = bond,
+		.uid = ckt_peer_owner(peer),
 		.claimant = ckt_claimant_of(peer),
 		.identity = ckt_identity_of_peer(peer),
 		.image_fd = fds[0],
@@ -614,7 +670,12 @@ void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (count && !*args->copy)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
-	struct ckt_session_spec spec = {.uid = ckt_peer_owner(peer),
+	struct ckt_image_bond bond = {0};
+	if (count && !*buffer)
+		ckt_image_mac_take(peer, first_stage(peer, args->stages.stages_val,
+			args->stages.stages_len), &bond, buffer);
+	struct ckt_session_spec spec = {.bond = bond,
+		.uid = ckt_peer_owner(peer),
 		.claimant = ckt_claimant_of(peer),
 		.identity = ckt_identity_of_peer(peer),
 		.image_fd = fds[0],

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
+#include "server/daemon/image/image_mac.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/session/job.h"
 #include "server/daemon/image/memory_images.h"
@@ -502,6 +503,8 @@ static void call_restore(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_control_restore_obstacle(peer, args->gpu, buffer);
 	if (!ckt_broker_is(broker_fd))
 		snprintf(buffer, sizeof buffer, CKT_NO_BROKER);
+	if (!*buffer)
+		ckt_image_mac_take(peer, NULL, &spec.bond, buffer);
 	if (!*buffer &&
 		ckt_session_create(peer->server, &spec, &session, buffer, sizeof buffer) == 0) {
 		ckt_peer_hold(peer);
@@ -546,6 +549,7 @@ union control_args {
 	ckt_control_trace_args trace;
 	ckt_control_limit_args limit;
 	ckt_control_drain_args drain;
+	ckt_control_image_mac_args image_mac;
 };
 
 /*
@@ -607,6 +611,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_DRAIN] = {(xdrproc_t)xdr_ckt_control_drain_args, ckt_control_drain},
 	[CKT_CONTROL_DURABLE] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_durable_list},
 	[CKT_CONTROL_TURNS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_turns},
+	[CKT_CONTROL_IMAGE_MAC] = {(xdrproc_t)xdr_ckt_control_image_mac_args,
+		ckt_control_image_mac},
 	[CKT_CONTROL_WATCH] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_watch},
 	[CKT_CONTROL_JOB_HOLD] = {(xdrproc_t)xdr_ckt_control_job_args, ckt_control_job_hold},
 	[CKT_CONTROL_JOB_LOOK] = {(xdrproc_t)xdr_ckt_control_job_look_args, ckt_control_job_look},

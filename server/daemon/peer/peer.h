@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "server/daemon/image/image_mac.h"
 #include "server/daemon/policy/identity.h"
 #include "rpc/control.h"
 #include "rpc/session.h"
@@ -56,6 +57,7 @@ struct ckt_peer {
 	int memory_fd; /* came with the hello: the client's pinned memory; -1 */
 	int *images;   /* what IMAGE passed: file brokers */
 	unsigned image_count;
+	struct ckt_image_bond bond; /* what IMAGE_MAC said of the next restore */
 	bool holds_job;                    /* see job.h */
 	char job_key[CKT_CONTROL_JOB_KEY]; /* of what it holds */
 	bool shows_job_key;

@@ -33,6 +33,7 @@ struct ckt_restore_again *ckt_restore_again_create(const struct ckt_session_spec
 	if (!again)
 		return NULL;
 	again->ahead = spec->ahead;
+	again->bond = spec->bond;
 	again->image_fd = copy_of(spec->image_fd);
 	bool good = spec->image_fd < 0 || again->image_fd >= 0;
 	for (unsigned i = 0; i < spec->image_count && i < CKT_IMAGE_CHAIN_MAX; i++) {
@@ -55,7 +56,8 @@ bool ckt_restore_again_spec(const struct ckt_restore_again *again, const struct 
 		.image_fds = again->image_fds,
 		.image_count = again->image_count,
 		.kept = again->kept,
-		.ahead = again->ahead};
+		.ahead = again->ahead,
+		.bond = again->bond};
 	/* Another one may lie there by now. */
 	return !again->kept || ckt_memory_image_is_kept(server, again->kept, again->kept_id);
 }

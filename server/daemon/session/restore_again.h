@@ -11,6 +11,7 @@
 
 #include "rpc/control.h"
 #include "rpc/worker.h"
+#include "server/daemon/image/image_mac.h"
 
 struct ckt_memory_image;
 struct ckt_server;
@@ -18,6 +19,7 @@ struct ckt_session_spec;
 
 struct ckt_restore_again {
 	bool ahead; /* a preload */
+	struct ckt_image_bond bond;
 	int image_fd;
 	int image_fds[CKT_IMAGE_CHAIN_MAX];
 	unsigned image_count;

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "checkpoint/format/broker.h"
 #include "server/daemon/events.h"
+#include "server/daemon/image/image_mac.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/peer/control.h"
@@ -30,6 +31,7 @@ struct save {
 	struct ckt_broker *broker;
 	int parent_fd, directory_fd;
 	char session[CKT_SESSION_ID_SIZE + 1], partial[CKT_SESSION_ID_SIZE + 16];
+	uint64_t bytes, stopped_us;
 };
 
 static void remove_partial(const struct save *save)
@@ -55,35 +57,36 @@ static void release_done(struct ckt_session *session, void *context, int error, 
 		ckt_session_expect_end(session);
 }
 
-static void save_done(struct ckt_session *session, void *context, int error, void *answer)
+/* The image gets its name, or nothing of it remains.  why: NULL, or what went wrong. */
+static int keep(struct save *save, const char **why)
 {
-	struct save *save = context;
-	struct ckt_worker_save2_res *res = answer;
+	if (!*why && !fsync(save->directory_fd) &&
+		!renameat(save->parent_fd, save->partial, save->parent_fd, save->session) &&
+		!fsync(save->parent_fd))
+		return 0;
+	int result = *why ? -EIO : -errno;
+	*why = *why ? *why : strerror(-result);
+	return result;
+}
+
+/* session: NULL if it is gone.  written: the worker says that it has written the image. */
+static void finish(struct save *save, struct ckt_session *session, bool written, const char *why)
+{
 	struct ckt_worker_release_args args = {.end = true,
 		.parked = true,
 		.message = (char *)"the server was told to end",
 		.moved_to = (char *)""};
-	ckt_broker_stop(save->broker);
-	int result = error ? error : res->status;
-	const char *why = !error && res->status ? res->message : ckt_daemon_request_problem(result);
-	if (!result &&
-		(fsync(save->directory_fd) ||
-			renameat(save->parent_fd, save->partial, save->parent_fd, save->session) ||
-			fsync(save->parent_fd))) {
-		result = -errno;
-		why = strerror(errno);
-	}
-	ckt_count_checkpoint(
-		save->session, !result, error ? 0 : res->bytes, error ? 0 : res->stopped_us);
+	int result = keep(save, &why);
+	ckt_count_checkpoint(save->session, !result, save->bytes, save->stopped_us);
 	if (result) {
 		ckt_error("session %s: not saved at SIGTERM: %s", save->session, why);
 		remove_partial(save);
-		if (!error && !res->status)
+		if (session && written)
 			ckt_daemon_image_let_go(session);
-	} else {
+	} else if (session) {
 		ckt_info("session %s: saved at SIGTERM", save->session);
 		ckt_daemon_event(session, CKT_EVENT_SAVED, "%llu bytes, at SIGTERM",
-			(unsigned long long)res->bytes);
+			(unsigned long long)save->bytes);
 		ckt_session_mark_write(save->server, save->session, CKT_MARK_PARKED, session->uid,
 			session->proven, session->status.program_name);
 		if (ckt_session_call(session, CKT_WORKER_RELEASE,
@@ -97,6 +100,31 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	close(save->parent_fd);
 	save->server->term_saves--;
 	free(save);
+}
+
+static void vouched(void *context, const uint8_t *data, size_t size, const char *problem)
+{
+	struct save *save = context;
+	(void)data, (void)size;
+	finish(save, ckt_session_find(save->server, save->session), true, problem);
+}
+
+static void save_done(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct save *save = context;
+	struct ckt_worker_save2_res *res = answer;
+	ckt_broker_stop(save->broker);
+	int result = error ? error : res->status;
+	const char *why = !result           ? NULL
+		: !error && res->status ? res->message
+					: ckt_daemon_request_problem(result);
+	save->bytes = error ? 0 : res->bytes;
+	save->stopped_us = error ? 0 : res->stopped_us;
+	if (result || !save->server->image_keys ||
+		ckt_image_mac_write(session, res->image, save->directory_fd, vouched, save))
+		finish(save, session, !result,
+			result || !save->server->image_keys ? why
+							    : "no key can vouch for its image");
 }
 
 static int save_begin(struct ckt_server *server, struct ckt_session *session, const char *parent)

@@ -407,6 +407,12 @@ static void restored_named(struct ckt_session *session, void *context, int error
 			"the restored worker does not name its session");
 		return;
 	}
+	/* Another session's worker may have written it. */
+	if (*session->bond.session && strcmp(session->bond.session, origin->session) != 0) {
+		session_refuse(session, -EBADMSG,
+			"the image names another session than the one that its key vouches for");
+		return;
+	}
 	memcpy(session->secret_hash, origin->secret_hash, sizeof session->secret_hash);
 	session->generation = origin->generation + 1;
 	if (session->chain && session->generation < session->chain->state.generation)
@@ -541,6 +547,19 @@ static int send_images(struct ckt_session *session, const struct ckt_session_spe
 	return 0;
 }
 
+/* Before START: no byte of another manifest is looked at. */
+static int send_bond(struct ckt_session *session, const struct ckt_image_bond *bond)
+{
+	struct ckt_worker_manifest_args args = {.expect = true};
+	session->bond = *bond;
+	memcpy(args.hash, bond->hash, sizeof args.hash);
+	return bond->set ? ckt_session_call(session, CKT_WORKER_MANIFEST,
+				   (xdrproc_t)xdr_ckt_worker_manifest_args, &args, -1,
+				   (xdrproc_t)xdr_ckt_worker_manifest_res,
+				   sizeof(struct ckt_worker_manifest_res), 0, image_taken, NULL)
+			 : 0;
+}
+
 static void ask_share(const struct ckt_session *session, struct ckt_share *ret_share)
 {
 	const struct ckt_limit_subject subject = ckt_lease_subject(session);
@@ -667,6 +686,8 @@ int ckt_session_preload(struct ckt_session *session, const struct ckt_session_sp
 	session->timer.fire = start_late;
 	ckt_timer_set(&session->server->loop, &session->timer, START_TIMEOUT_MS);
 	int result = send_images(session, spec);
+	if (!result)
+		result = send_bond(session, &spec->bond);
 	if (!result)
 		result = send_start(session, spec->image_fd, spec->ahead);
 	if (result)
@@ -906,6 +927,8 @@ static int tell(struct ckt_session *session, const struct ckt_session_spec *spec
 	if (!result)
 		result = spec->kept ? ckt_memory_image_send(spec->kept, session)
 				    : send_images(session, spec);
+	if (!result)
+		result = send_bond(session, &spec->bond);
 	if (!result)
 		result = send_start(session, spec->image_fd, spec->ahead);
 	if (result)

@@ -173,6 +173,9 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	bool is_hold = proc == CKT_WORKER_HOLD, is_make = proc == CKT_WORKER_NCCL_MAKE;
 	bool is_gpus = proc == CKT_WORKER_GPUS, is_save = proc == CKT_WORKER_SAVE2,
 	     is_status = proc == CKT_WORKER_STATUS, is_progress = proc == CKT_WORKER_PROGRESS;
+	struct ckt_worker_manifest_res manifest = {.status = worker.status};
+	memcpy(manifest.hash, worker.manifest, sizeof manifest.hash);
+	bool is_manifest = proc == CKT_WORKER_MANIFEST;
 	bool is_lease = proc == CKT_WORKER_LEASE || proc == CKT_WORKER_LEASE_RECALL;
 	uint8_t *data;
 	size_t size;
@@ -188,6 +191,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res
 					  : is_lease    ? (xdrproc_t)xdr_ckt_worker_lease_res
 					  : is_automatic ? (xdrproc_t)xdr_ckt_worker_automatic_res
+					  : is_manifest ? (xdrproc_t)xdr_ckt_worker_manifest_res
 							: (xdrproc_t)xdr_ckt_worker_result,
 				  is_make               ? (void *)&made
 					  : is_hold     ? (void *)&hold
@@ -197,6 +201,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_progress ? (void *)&progress
 					  : is_lease    ? (void *)&worker.leases
 					  : is_automatic ? (void *)&automatic
+					  : is_manifest ? (void *)&manifest
 							: (void *)&result,
 				  &data, &size))
 		return;

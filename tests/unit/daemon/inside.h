@@ -54,6 +54,7 @@ extern struct fake_worker {
 	struct ckt_worker_lease_args lease;   /* of the last LEASE */
 	struct ckt_worker_waited_args waited; /* of the last LEASE_WAITED */
 	bool pressed;                         /* of the last LEASE_PRESS */
+	uint8_t manifest[32];                 /* what MANIFEST answers */
 } worker;
 
 /* Runs the loop until the condition holds; false where it does not within a minute. */
