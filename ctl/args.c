@@ -88,6 +88,11 @@ static int take_option(int argc, char **argv, int *at, struct ckt_ctl_args *args
 			return usage("--server: '%s' is one address too many%s", value, "");
 		args->servers[args->server_count++] = value;
 	}
+	if (option->value_offset == offsetof(struct ckt_ctl_args, image_key)) {
+		if (args->image_key_count == CKT_CTL_KEYS_MAX)
+			return usage("--image-key: '%s' is one key too many%s", value, "");
+		args->image_keys[args->image_key_count++] = value;
+	}
 	return CKT_EXIT_DONE;
 }
 

@@ -30,6 +30,7 @@
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "ctl/transfer.h"
+#include "ctl/vouch.h"
 
 /* Of --with-client. */
 static struct ckt_ctl_client client = {.fd = -1};
@@ -210,6 +211,8 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_stage_remove(server, stage);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_vouch(args, server, ret_res, partial.fd);
 	if (status == CKT_EXIT_DONE && base) {
 		int result = ckt_ctl_base_write(partial.fd, path, base->path);
 		status = result ? ckt_ctl_refuse(path, strerror(-result)) : status;
@@ -332,6 +335,18 @@ static int check_options(const struct ckt_ctl_args *args)
 	return CKT_EXIT_DONE;
 }
 
+/* Before anything is frozen. */
+static int check_keys(const struct ckt_ctl_args *args)
+{
+	struct ckt_image_keys keys;
+	int status = args->image_key_count && (args->server_side || args->to_memory)
+		? refuse_options("--image-key needs a directory here: the server's own key vouches "
+				 "for what stays there")
+		: ckt_ctl_keys_read(args, &keys);
+	explicit_bzero(&keys, sizeof keys);
+	return status;
+}
+
 static int check_and_save(
 	const struct ckt_ctl_args *args, struct ckt_ctl_server *server, unsigned deadline_ms)
 {
@@ -354,6 +369,8 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
 	if (status == CKT_EXIT_DONE)
 		status = check_options(args);
+	if (status == CKT_EXIT_DONE)
+		status = check_keys(args);
 	if (status == CKT_EXIT_DONE && args->every)
 		return ckt_ctl_every(args);
 	if (status == CKT_EXIT_DONE)

@@ -20,7 +20,7 @@ enum {
 	CKT_EXIT_NO_SESSION = 4,
 };
 
-enum { CKT_CTL_SERVERS_MAX = 16 };
+enum { CKT_CTL_SERVERS_MAX = 16, CKT_CTL_KEYS_MAX = 16 };
 
 struct ckt_ctl_args {
 	/* the last --server; NULL: REMOTE_GPU_ADDRESS, then the local socket */
@@ -39,6 +39,10 @@ struct ckt_ctl_args {
 	const char *incremental;       /* checkpoint --incremental BASE */
 	const char *every, *keep;      /* checkpoint --every 30s --keep 3 */
 	const char *server_side;       /* checkpoint, restore --server-side NAME */
+	const char *image_key;         /* the last --image-key FILE */
+	const char *image_keys[CKT_CTL_KEYS_MAX]; /* every one */
+	unsigned image_key_count;
+	bool fork, again; /* restore */
 	bool to_memory, compress;      /* checkpoint */
 	const char *pause_for, *until; /* pause --for 30m --until 18:00 */
 	bool follow;                   /* events --follow */

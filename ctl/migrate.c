@@ -43,6 +43,7 @@
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "ctl/transfer.h"
+#include "ctl/vouch.h"
 #include "rpc/control.h"
 #include "rpc/session.h"
 
@@ -150,6 +151,8 @@ static int round_save(struct migration *m, bool hold)
 	/* The last stage is removed with the connection, while nobody waits for that. */
 	if (status == CKT_EXIT_DONE && *stage && !hold)
 		status = ckt_ctl_stage_remove(&m->source, stage);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_vouch(m->args, &m->source, &res, round->fd);
 	if (status == CKT_EXIT_DONE && *round->stage)
 		status = ckt_ctl_send(
 			&m->target_args, &m->target, round->stage, round->fd, m->progress);
@@ -224,7 +227,12 @@ static int pass_rounds(struct migration *m, bool last)
 		stages[i].stage = rounds[i]->stage;
 		directories[i] = rounds[i]->fd;
 	}
-	if (m->target.is_unix)
+	struct ckt_ctl_voucher voucher;
+	status = ckt_ctl_voucher_read(
+		m->args, m->directory, rounds[0]->fd, m->session, false, &voucher);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_voucher_show(&m->target_args, &m->target, &voucher);
+	if (status == CKT_EXIT_DONE && m->target.is_unix)
 		status = ckt_ctl_chain_pass(&m->target, directories, count, &broker);
 	ckt_control_preload_args call = {.copy = m->copy,
 		.gpu = m->gpu,

@@ -33,6 +33,15 @@ const struct ckt_ctl_option ckt_ctl_options[] = {
 	{{"to-memory", NULL, "keep the image in the memory of the server's host"}, OF_SOME,
 		FLAG(to_memory)},
 	{{"compress", NULL, "compress the contents with zstd"}, OF_SOME, FLAG(compress)},
+	{{"image-key", "FILE",
+		 "a key of yours that vouches for images; may be given several times: the first one writes, all read",
+		 CKT_VALUE_FILE},
+		OF_SOME, VALUE(image_key)},
+	{{"fork", NULL, "a further copy of an image that a session was already restored from"},
+		OF_SOME, FLAG(fork)},
+	{{"again", NULL,
+		 "the server that this image was restored at has lost the session: take it over"},
+		OF_SOME, FLAG(again)},
 	{{"incremental", "BASE", "write only what changed since that image of the session",
 		 CKT_VALUE_DIRECTORY},
 		OF_SOME, VALUE(incremental)},
@@ -123,17 +132,21 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		"record a running session's calls for Perfetto", ckt_ctl_trace,
 		.values = {CKT_VALUE_SESSION}},
 	{"checkpoint", 1, 2, false,
-		"stop with-client deadline server-side compress incremental every keep to-memory job",
+		"stop with-client deadline server-side compress incremental every keep to-memory job image-key",
 		"checkpoint SESSION DIR|--to-memory [NAME] [--stop] [--with-client] [--incremental BASE]\n"
 		"             [--every 30s [--keep 3]] [--compress] [--server-side NAME] [--deadline SECONDS]\n"
-		"       checkpoint --job NAME DIR [--server ADDRESS ...] [--stop] [--compress] [--deadline SECONDS]",
+		"             [--image-key FILE]\n"
+		"       checkpoint --job NAME DIR [--server ADDRESS ...] [--stop] [--compress] [--deadline SECONDS]\n"
+		"             [--image-key FILE]",
 		"write a session to DIR; --stop ends it then", ckt_ctl_checkpoint,
 		"Images, those of --every too, do not rescue a program that has gone on since: when its worker dies, an older image of its session\n"
 		"is refused.  Use migrate, --stop or --with-client.\n",
 		.values = {CKT_VALUE_SESSION, CKT_VALUE_DIRECTORY}},
-	{"restore", 0, 1, false, "gpu server-side client-address with-client job place",
+	{"restore", 0, 1, false, "gpu server-side client-address with-client job place image-key fork again",
 		"restore DIR|memory:NAME|--server-side NAME [--with-client] [--gpu N] [--client-address ADDRESS]\n"
-		"       restore --job DIR [--server ADDRESS ...] [--place N,N,...] [--gpu N,N,...] [--client-address ADDRESS]",
+		"             [--image-key FILE ...] [--again | --fork]\n"
+		"       restore --job DIR [--server ADDRESS ...] [--place N,N,...] [--gpu N,N,...] [--client-address ADDRESS]\n"
+		"             [--image-key FILE ...] [--again | --fork]",
 		"bring a session back from DIR", ckt_ctl_restore, .values = {CKT_VALUE_DIRECTORY}},
 	{"redirect", 1, 1, false, "to", "redirect SESSION --to ADDRESS",
 		"tell the client on this host where its session lives now", ckt_ctl_redirect,
@@ -146,6 +159,13 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 	{"migrate", 0, 1, false, "to gpu client-address deadline job",
 		"migrate SESSION [--to ADDRESS] [--gpu N] [--client-address ADDRESS] [--deadline SECONDS]\n"
 		"       migrate --job NAME --to ADDRESS [--gpu N,N,...] [--client-address ADDRESS] [--deadline SECONDS]",
+	{"image-key", 2, 2, false, "image-key",
+		"image-key make|show FILE, image-key sign DIR --image-key FILE",
+		"keys that vouch for images", ckt_ctl_image_key,
+		.values = {CKT_VALUE_TEXT, CKT_VALUE_FILE}, .first_words = "make show sign"},
+	{"migrate", 1, 1, false, "to gpu client-address deadline image-key",
+		"migrate SESSION [--to ADDRESS] [--gpu N] [--client-address ADDRESS] [--deadline SECONDS]\n"
+		"             [--image-key FILE]",
 		"move a running session to another server or GPU", ckt_ctl_migrate,
 		.values = {CKT_VALUE_SESSION}},
 	{"drain", 0, 0, false, "to deadline stop save jobs undo client-address",

@@ -19,6 +19,7 @@
 #include "checkpoint/format/broker.h"
 #include "ctl/brokers.h"
 #include "ctl/chain.h"
+#include "ctl/claim.h"
 #include "ctl/client/client.h"
 #include "ctl/client_address.h"
 #include "ctl/command.h"
@@ -29,6 +30,7 @@
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "ctl/transfer.h"
+#include "ctl/vouch.h"
 #include "rpc/identity.h"
 #include "rpc/token_file.h"
 #include "rpc/net.h"
@@ -173,18 +175,32 @@ struct ckt_ctl_passing {
 	char names[CKT_CONTROL_CHAIN_MAX + 1][CKT_CONTROL_NAME_MAX + 1];
 	ckt_control_stage_args stages[CKT_CONTROL_CHAIN_MAX];
 	unsigned stage_count; /* 0: it is passed with each call */
+	const struct ckt_ctl_args *args;
+	struct ckt_ctl_voucher voucher;
+	struct ckt_ctl_claim claim;
 };
 
 int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	const char *path, struct ckt_ctl_progress *progress, struct ckt_ctl_passing **ret_passing)
 {
 	struct ckt_ctl_passing *p = calloc(1, sizeof *p);
+	if (p)
+		p->claim.fd = -1;
 	int status = p ? ckt_ctl_chain_open(path, false, &p->chain)
 		       : ckt_ctl_refuse(path, "out of memory");
 	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
 		status = ckt_ctl_refuse(path,
 			"builds on too many images: merge one of its images with "
 			"'cricketctl image flatten'");
+	if (status == CKT_EXIT_DONE) {
+		p->args = args;
+		status = ckt_ctl_voucher_read(args, path, p->chain.fds[0],
+			p->chain.read ? p->chain.image.session : NULL, args->with_client,
+			&p->voucher);
+	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_claim_take(args, server, path, p->chain.fds[0],
+			p->chain.read ? p->chain.image.session : "", &p->claim);
 	if (status == CKT_EXIT_DONE && !server->is_unix)
 		status = chain_send(args, server, &p->chain, p->names, progress);
 	for (; status == CKT_EXIT_DONE && !server->is_unix && p->stage_count < p->chain.count;
@@ -199,8 +215,10 @@ int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 
 void ckt_ctl_passing_close(struct ckt_ctl_passing *p)
 {
-	if (p)
+	if (p) {
+		ckt_ctl_claim_settle(&p->claim, false);
 		ckt_ctl_chain_close(&p->chain);
+	}
 	free(p);
 }
 
@@ -211,9 +229,9 @@ int ckt_ctl_passing_preload(struct ckt_ctl_passing *p, struct ckt_ctl_server *se
 	ckt_control_preload_args call = {
 		.copy = copy, .gpu = gpu, .last = last, .stages = {p->stage_count, p->stages}};
 	ckt_control_restore_res res = {0};
-	int status = p->stage_count
-		? CKT_EXIT_DONE
-		: ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
+	int status = ckt_ctl_voucher_show(p->args, server, &p->voucher);
+	if (status == CKT_EXIT_DONE && !p->stage_count)
+		status = ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_call(server, CKT_CONTROL_PRELOAD,
 			(xdrproc_t)xdr_ckt_control_preload_args, &call,
@@ -223,6 +241,8 @@ int ckt_ctl_passing_preload(struct ckt_ctl_passing *p, struct ckt_ctl_server *se
 		status = ckt_ctl_result(&res.result);
 	if (status == CKT_EXIT_DONE)
 		snprintf(copy, CKT_SESSION_ID_SIZE + 1, "%s", res.session);
+	if (status == CKT_EXIT_DONE && last)
+		ckt_ctl_claim_settle(&p->claim, true);
 	xdr_free((xdrproc_t)xdr_ckt_control_restore_res, (char *)&res);
 	return status;
 }
@@ -234,11 +254,15 @@ int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server
 	struct ckt_ctl_passing *p = NULL;
 	struct ckt_broker *broker = NULL;
 	int status = ckt_ctl_passing_open(args, server, path, progress, &p);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_voucher_show(args, server, &p->voucher);
 	if (status == CKT_EXIT_DONE && !p->stage_count)
 		status = ckt_ctl_chain_pass(server, p->chain.fds, p->chain.count, &broker);
 	if (status == CKT_EXIT_DONE)
 		status =
 			ckt_ctl_restore_stages(server, gpu, p->stages, p->stage_count, ret_session);
+	if (status == CKT_EXIT_DONE)
+		ckt_ctl_claim_settle(&p->claim, true);
 	ckt_broker_stop(broker);
 	ckt_ctl_passing_close(p);
 	return status;
@@ -274,6 +298,37 @@ static int print(const struct ckt_ctl_args *args, const char *session, pid_t pid
 	return ckt_ctl_flush();
 }
 
+static int refuse_options(const char *message)
+{
+	fprintf(stderr, "cricketctl: %s\n", message);
+	return CKT_EXIT_USAGE;
+}
+
+/* Whether the options go together, and the image has a place. */
+static int check_options(const struct ckt_ctl_args *args)
+{
+	if (args->place)
+		return refuse_options("--place needs restore --job");
+	if (args->fork && args->again)
+		return refuse_options("--fork makes a further copy, --again takes over: choose one");
+	int status = ckt_ctl_check_place(args, args->word_count == 1);
+	const char *kept = status == CKT_EXIT_DONE && !args->server_side
+		? ckt_ctl_kept_name(args->words[0])
+		: NULL;
+	if (kept)
+		status = ckt_ctl_check_kept(kept);
+	if (status != CKT_EXIT_DONE || (!kept && !args->server_side))
+		return status;
+	if (args->with_client)
+		return refuse_options("--with-client needs a directory here");
+	if (args->fork || args->again)
+		return refuse_options("--fork and --again need a directory here");
+	if (args->image_key_count)
+		return refuse_options("--image-key needs a directory here: the server's own key "
+				      "vouches for what stays there");
+	return CKT_EXIT_DONE;
+}
+
 int ckt_ctl_restore(const struct ckt_ctl_args *args)
 {
 	static struct ckt_ctl_client client = {.fd = -1};
@@ -282,19 +337,8 @@ int ckt_ctl_restore(const struct ckt_ctl_args *args)
 	if (args->job)
 		return ckt_ctl_job_restore(args);
 	int gpu, status = ckt_ctl_parse_gpu(args->gpu, &gpu);
-	if (status == CKT_EXIT_DONE && args->place) {
-		fprintf(stderr, "cricketctl: --place needs restore --job\n");
-		status = CKT_EXIT_USAGE;
-	}
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_check_place(args, args->word_count == 1);
-	if (status == CKT_EXIT_DONE && !args->server_side && ckt_ctl_kept_name(args->words[0]))
-		status = ckt_ctl_check_kept(ckt_ctl_kept_name(args->words[0]));
-	if (status == CKT_EXIT_DONE && args->with_client &&
-		(args->server_side || ckt_ctl_kept_name(args->words[0]))) {
-		fprintf(stderr, "cricketctl: --with-client needs a directory here\n");
-		status = CKT_EXIT_USAGE;
-	}
+		status = check_options(args);
 	if (status == CKT_EXIT_DONE && args->with_client)
 		status = ckt_ctl_client_open(args->words[0], &client);
 	if (status == CKT_EXIT_DONE)

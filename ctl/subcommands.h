@@ -22,6 +22,7 @@ int ckt_ctl_events(const struct ckt_ctl_args *args);
 int ckt_ctl_migrate(const struct ckt_ctl_args *args);
 int ckt_ctl_drain(const struct ckt_ctl_args *args);
 int ckt_ctl_image(const struct ckt_ctl_args *args);
+int ckt_ctl_image_key(const struct ckt_ctl_args *args);
 int ckt_ctl_limit(const struct ckt_ctl_args *args);
 int ckt_ctl_cdi(const struct ckt_ctl_args *args);
 int ckt_ctl_token(const struct ckt_ctl_args *args);

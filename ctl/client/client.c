@@ -9,6 +9,7 @@
 #include "ctl/print.h"
 #include "ctl/progress.h"
 #include "ctl/server.h"
+#include "ctl/vouch.h"
 #include "rpc/control.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
@@ -235,6 +236,7 @@ static int sync_directory(int fd)
 }
 
 struct saving {
+	const struct ckt_ctl_args *args;
 	const struct ckt_ctl_client *client;
 	struct ckt_ctl_partial *partial;
 	json_t *description;
@@ -256,8 +258,12 @@ static int commit(void *data)
 		close(fd);
 	if (!result)
 		result = sync_directory(saving->fd);
-	saving->status = result ? ckt_ctl_refuse(saving->partial->path, strerror(-result))
-				: ckt_ctl_partial_keep(saving->partial);
+	saving->status = result
+		? ckt_ctl_refuse(saving->partial->path, strerror(-result))
+		: ckt_ctl_vouch_owner(
+			  saving->args, saving->client->session, saving->partial->fd);
+	if (saving->status == CKT_EXIT_DONE)
+		saving->status = ckt_ctl_partial_keep(saving->partial);
 	return saving->status == CKT_EXIT_DONE ? 0 : -EIO;
 }
 
@@ -290,7 +296,7 @@ static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
 	bool stop = args->stop;
 	char message[MESSAGE_SIZE];
 	struct saving saving = {
-		.client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
+		.args = args, .client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
 	/*
 	 * Read before the dump: from then on only the program itself can start or end its threads.
 	 */

@@ -30,6 +30,7 @@
 #include "ctl/print.h"
 #include "ctl/server.h"
 #include "ctl/transfer.h"
+#include "ctl/vouch.h"
 #include "rpc/control.h"
 #include "rpc/job.h"
 
@@ -87,6 +88,8 @@ static int save_into(struct saver *saver, int directory)
 		status = ckt_ctl_fetch(args, &saver->server, stage, directory, true, NULL);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_stage_remove(&saver->server, stage);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_vouch(args, &saver->server, &res, directory);
 	saver->bytes = res.bytes;
 	saver->memory_bytes = res.memory_bytes;
 	xdr_free((xdrproc_t)xdr_ckt_control_save_res, (char *)&res);

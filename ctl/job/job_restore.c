@@ -279,6 +279,13 @@ static int print(const struct restoration *r)
 static int restore_job(const struct ckt_ctl_args *args, bool held)
 {
 	struct restoration r = {.args = args};
+	if (args->word_count || args->server_side || args->with_client ||
+		(args->fork && args->again)) {
+		fprintf(stderr,
+			"cricketctl: restore --job DIR can be combined with --server, "
+			"--place, --gpu, --client-address, --image-key, and --fork or --again only\n");
+		return CKT_EXIT_USAGE;
+	}
 	int status = ckt_ctl_path_copy(args->job, r.path);
 	if (status == CKT_EXIT_DONE)
 		status = prepare(&r);
