@@ -156,16 +156,14 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		"look into images, check them, make one of a chain; those in memory", ckt_ctl_image,
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_DIRECTORY, CKT_VALUE_DIRECTORY},
 		.first_words = "show verify diff flatten list remove"},
-	{"migrate", 0, 1, false, "to gpu client-address deadline job",
-		"migrate SESSION [--to ADDRESS] [--gpu N] [--client-address ADDRESS] [--deadline SECONDS]\n"
-		"       migrate --job NAME --to ADDRESS [--gpu N,N,...] [--client-address ADDRESS] [--deadline SECONDS]",
 	{"image-key", 2, 2, false, "image-key",
 		"image-key make|show FILE, image-key sign DIR --image-key FILE",
 		"keys that vouch for images", ckt_ctl_image_key,
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_FILE}, .first_words = "make show sign"},
-	{"migrate", 1, 1, false, "to gpu client-address deadline image-key",
+	{"migrate", 0, 1, false, "to gpu client-address deadline job image-key",
 		"migrate SESSION [--to ADDRESS] [--gpu N] [--client-address ADDRESS] [--deadline SECONDS]\n"
-		"             [--image-key FILE]",
+		"             [--image-key FILE]\n"
+		"       migrate --job NAME --to ADDRESS [--gpu N,N,...] [--client-address ADDRESS] [--deadline SECONDS]",
 		"move a running session to another server or GPU", ckt_ctl_migrate,
 		.values = {CKT_VALUE_SESSION}},
 	{"drain", 0, 0, false, "to deadline stop save jobs undo client-address",

@@ -214,7 +214,6 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 			.connection = connection_of(connections, session->session),
 			.waits = waits,
 			.durable = durable,
-			.turns = turns};
 			.turns = turns,
 			.quanta = quanta};
 		if (args->json)

@@ -279,13 +279,6 @@ static int print(const struct restoration *r)
 static int restore_job(const struct ckt_ctl_args *args, bool held)
 {
 	struct restoration r = {.args = args};
-	if (args->word_count || args->server_side || args->with_client ||
-		(args->fork && args->again)) {
-		fprintf(stderr,
-			"cricketctl: restore --job DIR can be combined with --server, "
-			"--place, --gpu, --client-address, --image-key, and --fork or --again only\n");
-		return CKT_EXIT_USAGE;
-	}
 	int status = ckt_ctl_path_copy(args->job, r.path);
 	if (status == CKT_EXIT_DONE)
 		status = prepare(&r);
@@ -308,10 +301,11 @@ static int restore_job(const struct ckt_ctl_args *args, bool held)
 
 int ckt_ctl_job_restore(const struct ckt_ctl_args *args)
 {
-	if (args->word_count || args->server_side || args->with_client) {
+	if (args->word_count || args->server_side || args->with_client ||
+		(args->fork && args->again)) {
 		fprintf(stderr,
 			"cricketctl: restore --job DIR can be combined with --server, "
-			"--place, --gpu and --client-address only\n");
+			"--place, --gpu, --client-address, --image-key, and --fork or --again only\n");
 		return CKT_EXIT_USAGE;
 	}
 	return restore_job(args, false);

@@ -26,7 +26,5 @@ struct ckt_server_option {
 	bool command_line_only;
 };
 
-enum { CKT_SERVER_OPTIONS = 54 };
-enum { CKT_SERVER_OPTIONS = 55 };
-enum { CKT_SERVER_OPTIONS = 53 };
+enum { CKT_SERVER_OPTIONS = 60 };
 extern const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS];
