@@ -149,7 +149,7 @@ static void advance(struct ckt_ctl_draining *draining, struct ckt_ctl_unit *unit
 	}
 }
 
-/* What the process says last is the reason, if it fails. */
+/* What the process says first is the reason, if it fails. */
 static void read_errors(struct ckt_ctl_unit *unit)
 {
 	char text[1024];
@@ -161,13 +161,8 @@ static void read_errors(struct ckt_ctl_unit *unit)
 		unit->errors_fd = -1;
 		return;
 	}
-	for (ssize_t i = 0; i < n; i++) {
-		/* A new line begins: the one before it counts no more. */
-		if (unit->reason_size && unit->reason[unit->reason_size - 1] == '\n')
-			unit->reason_size = 0;
-		if (unit->reason_size < sizeof unit->reason - 1)
-			unit->reason[unit->reason_size++] = text[i];
-	}
+	for (ssize_t i = 0; i < n && unit->reason_size < sizeof unit->reason - 1; i++)
+		unit->reason[unit->reason_size++] = text[i];
 	unit->reason[unit->reason_size] = 0;
 }
 

@@ -53,6 +53,7 @@ struct restoration {
 	struct restorer *restorers;
 	unsigned count;
 	struct ckt_ctl_members members;
+	bool held; /* the sessions stand still at their source, which tells their clients */
 };
 
 static void *restore_thread(void *opaque)
@@ -114,10 +115,11 @@ static int judge(struct restoration *r)
 	for (unsigned i = 0; i < r->count; i++)
 		if (r->restorers[i].whole)
 			kill_one(&r->restorers[i]);
-	fprintf(stderr,
-		"cricketctl: job %s: %u of %u sessions could not be restored, so none "
-		"was; the images in %s are unchanged\n",
-		r->job, failed, r->count, r->path);
+	fprintf(stderr, "cricketctl: job %s: %u of %u sessions could not be restored, so none was",
+		r->job, failed, r->count);
+	if (!r->held)
+		fprintf(stderr, "; the images in %s are unchanged", r->path);
+	fprintf(stderr, "\n");
 	return status;
 }
 
@@ -159,12 +161,14 @@ static int introduce(struct restoration *r)
 	return status;
 }
 
+/* A copy that an earlier move left there is replaced by one that comes ahead. */
 static int restore_all(struct restoration *r)
 {
-	if (!ckt_ctl_members_shared(&r->members))
+	bool shared = ckt_ctl_members_shared(&r->members);
+	if (!shared && !r->held)
 		return run_all(r, restore_thread);
 	int status = run_all(r, ahead_thread);
-	if (status == CKT_EXIT_DONE)
+	if (status == CKT_EXIT_DONE && shared)
 		status = introduce(r);
 	return status == CKT_EXIT_DONE ? run_all(r, last_thread) : status;
 }
@@ -275,10 +279,9 @@ static int print(const struct restoration *r)
 	return ckt_ctl_flush();
 }
 
-/* held: the sessions stand still at their source, which tells their clients. */
 static int restore_job(const struct ckt_ctl_args *args, bool held)
 {
-	struct restoration r = {.args = args};
+	struct restoration r = {.args = args, .held = held};
 	int status = ckt_ctl_path_copy(args->job, r.path);
 	if (status == CKT_EXIT_DONE)
 		status = prepare(&r);

@@ -190,34 +190,67 @@ class Drain(Whole):
             fourth.process.kill()
             fourth.process.wait()
 
-    def test_job(self):
-        """A job of two ranks that wait for each other's work moves as a whole."""
-        first, second = self.server("first"), self.server("second")
-        work = os.path.join(self.dir, "work")
-        enough = os.path.join(work, "enough")
-        os.mkdir(work)
-        for name in ("0.1", "1.0"):
-            os.mkfifo(os.path.join(work, name))
+    def ranks(self, server, name):
+        """Two programs of a job that wait for each other's work."""
+        self.work = os.path.join(self.dir, "work-" + name)
+        self.enough = os.path.join(self.work, "enough")
+        os.mkdir(self.work)
+        for pipe in ("0.1", "1.0"):
+            os.mkfifo(os.path.join(self.work, pipe))
         programs = []
         for rank in range(2):
-            directory = os.path.join(self.dir, "rank-%d" % rank)
+            directory = os.path.join(self.dir, "%s-%d" % (name, rank))
             os.mkdir(directory)
             environment = runner.clean_environment()
-            environment.update({"HOME": self.home, "CRICKET_JOB": "train"})
-            programs.append(runner.Program(directory, [self.tree.tool("cricket-run"), "--server", first.address, RANKS, str(rank), "2", work, "run", enough],
-                                           environment))
+            environment.update({"HOME": self.home, "CRICKET_JOB": name})
+            programs.append(runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, RANKS, str(rank), "2", self.work, "run",
+                                                       self.enough], environment))
         self.programs += programs
-        self.wait(lambda: all(os.path.exists(os.path.join(work, "%d.going" % r)) for r in range(2)))
-        code, told, err = self.drain(first, "--to", second.address)
-        self.assertEqual((code, self.outcomes(told)), (0, {"train": "moved"}), (told, err))
-        self.assertEqual(told["units"][0]["sessions"], 2)
-        self.assertEqual(len(self.at(second)), 2)
-        for name in (enough, enough + ".on"):
+        self.wait(lambda: all(os.path.exists(os.path.join(self.work, "%d.going" % r)) for r in range(2)))
+        return programs
+
+    def ranks_end(self, programs):
+        for name in (self.enough, self.enough + ".on"):
             open(name, "w", encoding="utf-8").close()
         for program in programs:
             code, out, err = program.wait(60)
             self.assertEqual((code, out), (0, b"ok\n"), err)
-        self.assertEqual([e for e in os.listdir("/dev/shm") if e.startswith("cricket-migrate-job")], [])
+
+    def test_job(self):
+        """A job of two ranks that wait for each other's work moves as a whole, or not at all."""
+        first, small, second = self.server("first"), self.server("small", "--max-sessions", "1"), self.server("second")
+        programs = self.ranks(first, "train")
+        before = self.at(first)
+        code, told, err = self.drain(first, "--to", small.address, TMPDIR=self.dir)
+        self.assertEqual((code, self.outcomes(told)), (12, {"train": "stays"}), (told, err))
+        self.assertIn("has reached its limit of 1 sessions", told["units"][0]["reason"])
+        self.assertEqual((self.at(first), self.at(small)), (before, set()))
+        self.wait(lambda: all(s["state"] == "running" for s in runner.sessions_of(self.tree, first)))
+        code, told, err = self.drain(first, "--to", second.address, TMPDIR=self.dir)
+        self.assertEqual((code, self.outcomes(told)), (0, {"train": "moved"}), (told, err))
+        self.assertEqual(told["units"][0]["sessions"], 2)
+        self.assertEqual(self.at(second), before)
+        self.ranks_end(programs)
+        self.assertEqual([e for e in os.listdir(self.dir) if "migrate" in e], [])
+
+    def test_job_killed(self):
+        """The cricketctl that moves a job is killed between its restore and the ends at the source."""
+        for point in (220, 221):
+            first, second = self.server("first-%d" % point), self.server("second-%d" % point)
+            programs = self.ranks(first, "train%d" % point)
+            before = self.at(first)
+            code, told, err = self.drain(first, "--to", second.address, CRICKET_FAULT=str(point), TMPDIR=self.dir)
+            self.assertEqual(code, {220: 12, 221: 11}[point], (told, err))
+            self.wait(lambda: all(s["state"] == "running" for s in runner.sessions_of(self.tree, first)))
+            code, told, err = self.drain(first, "--to", second.address, TMPDIR=self.dir)
+            self.assertEqual(code, 0, (told, err))
+            self.assertEqual(self.at(second), before)
+            self.ranks_end(programs)
+            # The next one has removed what the killed one left.
+            self.assertEqual([e for e in os.listdir(self.dir) if "migrate" in e], [] if point == 220 else
+                             [e for e in os.listdir(self.dir) if "cricket-migrate-job" in e][:1])
+            first.stop()
+            second.stop()
 
     def test_killed(self):
         """cricketctl is killed at its points, at any of a migration's, and called again: nothing is lost, and nothing is left."""

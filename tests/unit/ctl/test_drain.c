@@ -34,7 +34,7 @@ static const char script[] =
 	"	aaa*|one) id=$1;;\n"
 	"esac; shift; done\n"
 	"case $how.$id in\n"
-	"	migrate.aaa000000002) echo 'cricketctl: no' >&2; printf 'cricketctl: it\\033 holds a socket' >&2; exit 1;;\n"
+	"	migrate.aaa000000002) printf 'cricketctl: it\\033 holds a socket\\n' >&2; echo 'cricketctl: so no' >&2; exit 1;;\n"
 	"	migrate.aaa000000003) kill -9 $$;;\n"
 	"	migrate.aaa000000004) >aaa000000004; exit 4;;\n"
 	"	checkpoint.aaa000000003) exit 7;;\n"
