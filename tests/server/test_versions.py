@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neighbouring versions work together: clients, servers, cricketctl and images of an older bundle and of this build, on the soft GPU.
 
---old DIR, or CKT_OLD_BUNDLE: the older bundle, as `tests/server/old_bundle` builds it from the history.  Without one all is skipped.
+--old DIR, or CKT_OLD_BUNDLE: the older bundle, which `./run test versions` builds from the history.  Without one all is skipped.
 A server and its workers are always of one bundle, except after --replace: there the successor meets the workers of the server before it."""
 import itertools
 import json

@@ -48,6 +48,7 @@ UNIT = {
     "ctl/certificate": "ctl",
     "ctl/client": "ctl",
     "ctl/doctor": "ctl",
+    "ctl/drain": "ctl",
     "ctl/job": "ctl",
     "ctl/top": "ctl",
     "cudacommon": "cudacommon",

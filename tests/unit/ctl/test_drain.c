@@ -10,7 +10,6 @@
 
 #include "ctl/command.h"
 #include "ctl/drain/drain.h"
-#include "ctl/drain/drain_state.h"
 #include "ctl/subcommands.h"
 #include "inside.h"
 #include "rpc/control.h"
@@ -209,34 +208,4 @@ static void test_usage(void)
 	}
 }
 
-static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
-{
-	(void)args, (void)fd, (void)ret_xdr, (void)ret_res;
-	return false;
-}
-
-static void test_state(void)
-{
-	struct ckt_ctl_args args = {.server = address};
-	struct ckt_ctl_drain state = {0};
-	prepare();
-	NO(ckt_ctl_drain_look(&args, &state));
-	draining = true;
-	YES(ckt_ctl_drain_look(&args, &state));
-	IS(state.since, 5);
-	TEXT(state.to, "b");
-	IS(run(ckt_ctl_drain, (struct ckt_ctl_args){.undo = true}, NULL), CKT_EXIT_DONE);
-	HAS(out, "takes new sessions again");
-	IS(run(ckt_ctl_drain, (struct ckt_ctl_args){.undo = true, .json = true}, NULL),
-		CKT_EXIT_DONE);
-	HAS(out, "\"draining\": false");
-	/* An earlier version knows nothing of it. */
-	replies[CKT_CONTROL_DRAIN].answer = hang_up;
-	NO(ckt_ctl_drain_look(&args, NULL));
-	IS(run(ckt_ctl_drain, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_NO_SERVER);
-	HAS(err, "earlier version cannot be drained");
-	NO(ckt_ctl_drain_look(&(struct ckt_ctl_args){.server = "unix:/nowhere"}, NULL));
-}
-
-UNIT_SUITE(drain, {"moved", test_moved}, {"stay", test_stay}, {"usage", test_usage},
-	{"state", test_state})
+UNIT_SUITE(drain, {"moved", test_moved}, {"stay", test_stay}, {"usage", test_usage})
