@@ -243,11 +243,6 @@ void ckt_replay_note(struct ckt_conn *conn, const struct ckt_reply_header *heade
 		lose_by(conn, result);
 }
 
-void ckt_replay_name(uint32_t prog, uint32_t proc, char *ret_name, size_t size)
-{
-	snprintf(ret_name, size, "procedure %u of program 0x%x", proc, prog);
-}
-
 /* ---- Copies */
 
 unsigned ckt_replay_capabilities(const struct ckt_conn *conn, ckt_capability *ret)

@@ -76,6 +76,8 @@ bool ckt_impose_wait(struct ckt_worker *worker)
 	int64_t now_ms = ckt_net_now_ms();
 	if (!impose->deadline_ms)
 		impose->deadline_ms = now_ms + BUSY_MS;
+	else if (!atomic_load(&worker->pending.count) && !worker->pools.kept_count)
+		now_ms = impose->deadline_ms; /* nothing is left that could free it */
 	if (now_ms >= impose->deadline_ms) {
 		ckt_warning("0x%llx, which call number %llu got, stays taken in its replay",
 			(unsigned long long)impose->address, (unsigned long long)impose->seq);

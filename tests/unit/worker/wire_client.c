@@ -232,6 +232,14 @@ void wire_ask(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, 
 	control_call(wire, proc, xdr_args, args, xdr_res, res, -1);
 }
 
+static uint64_t told(const ckt_hello_ok *ok, const char *name)
+{
+	for (u_int i = 0; i < ok->capabilities.capabilities_len; i++)
+		if (!strcmp(ok->capabilities.capabilities_val[i].name, name))
+			return ok->capabilities.capabilities_val[i].value;
+	return 0;
+}
+
 ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_secret)
 {
 	int pair[2];
@@ -252,14 +260,23 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		.peer = "local",
 	};
 	ckt_capability copies[] = {{(char *)CKT_CAPABILITY_COPY, wire->copy},
+		{(char *)CKT_CAPABILITY_DURABLE, 1}, {(char *)CKT_CAPABILITY_PAST, wire->past},
 		{(char *)CKT_CAPABILITY_ATTACHED, wire->attached}};
+	if (!wire->durable)
+		copies[1] = copies[2] = copies[3];
 	if (kind == CKT_HELLO_RESUME && wire->copy) {
 		args.hello.capabilities.capabilities_val = copies;
-		args.hello.capabilities.capabilities_len = wire->attached ? 2 : 1;
+		args.hello.capabilities.capabilities_len =
+			wire->durable ? 3 : wire->attached ? 2 : 1;
 	}
 	ckt_capability again = {(char *)CKT_CAPABILITY_AGAIN, 1};
 	if (kind == CKT_HELLO_NEW && wire->takes_again) {
 		args.hello.capabilities.capabilities_val = &again;
+		args.hello.capabilities.capabilities_len = 1;
+	}
+	ckt_capability durable = {(char *)CKT_CAPABILITY_DURABLE, 1};
+	if (kind == CKT_HELLO_NEW && wire->durable) {
+		args.hello.capabilities.capabilities_val = &durable;
 		args.hello.capabilities.capabilities_len = 1;
 	}
 	ckt_capability lane = {(char *)CKT_CAPABILITY_LANES, wire->lane_set};
@@ -294,6 +311,7 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		wire->fd = pair[0];
 		wire->executed = res.ckt_hello_res_u.ok.executed;
 		wire->generation = res.ckt_hello_res_u.ok.generation;
+		wire->before = told(&res.ckt_hello_res_u.ok, CKT_CAPABILITY_BEFORE);
 		for (u_int i = 0; i < res.ckt_hello_res_u.ok.capabilities.capabilities_len; i++)
 			if (!strcmp(res.ckt_hello_res_u.ok.capabilities.capabilities_val[i].name,
 				    CKT_CAPABILITY_COPY))
@@ -389,6 +407,10 @@ static void take_callback(
 			.type = ckt_get_u32(c),
 			.over_bytes = ckt_get_u64(c)};
 		wire->notified_count++;
+		return;
+	}
+	if (header->proc == CKT_CALLBACK_DURABLE) {
+		wire->marked = ckt_get_u64(c);
 		return;
 	}
 	if (header->proc == CKT_CALLBACK_LANE_PIECE) {

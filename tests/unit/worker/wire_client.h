@@ -50,6 +50,10 @@ struct wire {
 	bool no_log;
 	bool quiesced;    /* told to be quiet */
 	bool takes_again; /* says CKT_CAPABILITY_AGAIN in its next hello */
+	bool durable;     /* says CKT_CAPABILITY_DURABLE in its hellos */
+	uint64_t past;    /* and that it knows this copy; 0: none */
+	uint64_t before;  /* what the last answer said of the copy */
+	uint64_t marked;  /* the latest number of an image that stays */
 	/* functions that the worker called, in their order; not answered by themselves */
 	struct ckt_host_call_args host_calls[16];
 	unsigned host_call_count;
