@@ -56,7 +56,7 @@ class Relay:
                 if act() == "cut":
                     return False
             except Exception as error:  # the test says it
-                self.error = error
+                self.error = self.error or error
                 return False
         far.sendall(data)
         self.carried += len(data)
