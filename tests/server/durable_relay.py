@@ -13,7 +13,7 @@ class Relay:
         self.upstream = upstream
         self.stops = []
         self.carried = 0
-        self.cut = False
+        self.acting = threading.Lock()
         self.error = None
         self.ended = False
         if unix:
@@ -52,12 +52,13 @@ class Relay:
             far.sendall(data[:now])
             self.carried += now
             data = data[now:]
-            try:
-                if act() == "cut":
+            with self.acting:
+                try:
+                    if act() == "cut":
+                        return False
+                except Exception as error:  # the test says it
+                    self.error = self.error or error
                     return False
-            except Exception as error:  # the test says it
-                self.error = self.error or error
-                return False
         far.sendall(data)
         self.carried += len(data)
         return True
@@ -90,5 +91,8 @@ class Relay:
             far.close()
 
     def close(self):
+        """The client may be gone before what was done at its last bytes."""
         self.ended = True
+        with self.acting:
+            self.stops = []
         self.listener.close()
