@@ -13,7 +13,9 @@
 
 #include "base/log.h"
 #include "checkpoint/format/broker.h"
+#include "rpc/net.h"
 #include "server/daemon/durable/automatic_option.h"
+#include "server/daemon/durable/chain_job.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/session/session.h"
@@ -120,6 +122,7 @@ int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t mess
 void ckt_automatic_fini(struct ckt_server *server)
 {
 	struct ckt_automatic *automatic = server->automatic;
+	ckt_chain_jobs_finish();
 	while (waiting) {
 		struct ckt_automatic_chain *chain = waiting;
 		waiting = chain->next_waiting;
@@ -224,6 +227,7 @@ void ckt_automatic_begin(struct ckt_session *session)
 	if (session->chain && session->chain->session) {
 		ckt_broker_stop(session->chain->broker);
 		session->chain->broker = NULL;
+		session->chain->alive_ms = ckt_net_now_ms();
 		if (!session->chain->busy)
 			ckt_automatic_wait(session->chain);
 		return;
@@ -260,10 +264,21 @@ void ckt_automatic_ask(struct ckt_session *session)
 		ckt_automatic_begin(session);
 }
 
+static void removed(void *context, int result)
+{
+	(void)result;
+	ckt_automatic_chain_free(context);
+}
+
+/* The images, and the chain. */
 static void remove_images(struct ckt_automatic_chain *chain)
 {
-	if (chain->dir_fd >= 0)
-		ckt_chain_remove(chain->server->automatic->dir_fd, chain->dir_fd, chain->id);
+	struct ckt_server *server = chain->server;
+	ckt_timer_clear(&chain->timer);
+	if (chain->dir_fd < 0 ||
+		ckt_chain_drop(&server->loop, server->automatic->dir_fd, chain->dir_fd, chain->id,
+			removed, chain))
+		ckt_automatic_chain_free(chain);
 }
 
 /* ---- Images that outlive their worker */
@@ -292,8 +307,9 @@ static void give_up(struct ckt_timer *timer)
 		ckt_info("session %s: removing its automatic images: its client did not come back",
 			chain->id);
 		remove_images(chain);
+	} else {
+		ckt_automatic_chain_free(chain);
 	}
-	ckt_automatic_chain_free(chain);
 }
 
 void ckt_automatic_leave(struct ckt_automatic_chain *chain)
@@ -335,19 +351,26 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	if (!chain)
 		return;
 	session->chain = NULL;
+	chain->session = NULL;
+	ckt_timer_clear(&chain->timer);
+	ckt_broker_stop(chain->broker);
+	chain->broker = NULL;
 	/* Where the session is somewhere else, or waits on purpose, there must not be a second one. */
-	bool keep = chain->state.count && !ckt_session_mark_exists(server, chain->id) &&
+	chain->keep = !ckt_session_mark_exists(server, chain->id) &&
 		(crashed || session->cut_off || session->failure ||
 			(server->killing && session->phase == CKT_SESSION_ENDING));
-	if (!keep) {
-		ckt_broker_stop(chain->broker);
-		chain->broker = NULL;
+	if (session->failure && chain->keep)
+		uncount(chain);
+	if (!chain->committing)
+		ckt_automatic_ended(chain);
+}
+
+void ckt_automatic_ended(struct ckt_automatic_chain *chain)
+{
+	if (!chain->keep || !chain->state.count) {
 		remove_images(chain);
-		ckt_automatic_chain_free(chain);
 		return;
 	}
-	if (session->failure)
-		uncount(chain);
 	ckt_info("session %s: its %u automatic images stay: its client may come back for it",
 		chain->id, chain->state.count);
 	ckt_automatic_leave(chain);

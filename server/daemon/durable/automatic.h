@@ -55,7 +55,10 @@ struct ckt_automatic_chain {
 	struct ckt_image_space *space; /* counts state.images; NULL: not yet */
 	struct ckt_broker *broker;     /* of an image that is written, or of the restore */
 	bool busy, whole_next;
+	bool committing; /* a thread writes in the directory */
+	bool keep;       /* of what has no session: its images stay */
 	uint64_t number, counted, last_copy; /* last_copy: of the worker before this one */
+	int64_t alive_ms; /* CLOCK_MONOTONIC, of its restore; 0: it was not restored */
 	unsigned wait;                       /* that many times the usual time until the next try */
 	uint64_t taken;
 	char problem[128]; /* why no image was taken last time; empty: nothing */
@@ -109,3 +112,5 @@ void ckt_automatic_chain_free(struct ckt_automatic_chain *chain);
 /* Counts what the state names for the session's owner, and no longer what it named before. */
 void ckt_automatic_count(struct ckt_automatic_chain *chain, uint32_t owner);
 void ckt_automatic_wait(struct ckt_automatic_chain *chain);
+/* It has no session any more, and no thread: it stays or goes, as `keep` says. */
+void ckt_automatic_ended(struct ckt_automatic_chain *chain);

@@ -11,7 +11,9 @@
 
 #include "base/log.h"
 #include "checkpoint/format/broker.h"
+#include "rpc/net.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/chain_job.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/metrics/counters.h"
@@ -22,6 +24,7 @@ enum {
 	STATUS_TIMEOUT_MS = 10000,
 	DEADLINE_MS = 60000, /* for the GPU to finish what runs */
 	WAIT_MAX = 16,       /* times the usual time, after failures */
+	FORGIVEN_MS = 600000,
 };
 
 /* One image in the making. */
@@ -31,6 +34,7 @@ struct image {
 	bool whole;
 	struct ckt_worker_save2_args call;
 	struct ckt_worker_save2_res saved; /* without its message */
+	struct ckt_chain_state state;      /* once it counts */
 };
 
 /* Of what happens each time again, the first time is told. */
@@ -139,34 +143,44 @@ static struct ckt_chain_state next_state(const struct image *image, const struct
 	return state;
 }
 
-/* The state is the last thing to be written, and says that all before it is whole. */
-static int commit(struct image *image, struct ckt_session *session,
-	const struct ckt_worker_automatic_res *now)
+/* What is on the disk now is what counts. */
+static void committed(struct image *image)
 {
 	struct ckt_automatic_chain *chain = image->chain;
-	struct ckt_chain_state state = next_state(image, session, now);
-	int result = fsync(image->fd) ? -errno : 0;
-	if (!result)
-		result = ckt_chain_write(chain->dir_fd, &state);
-	if (result)
-		return result;
-	chain->state = state;
+	struct ckt_session *session = chain->session;
+	chain->state = image->state;
 	chain->whole_next = false;
 	chain->taken++;
 	chain->problem[0] = 0;
 	chain->wait = 1;
-	if (image->whole)
-		ckt_chain_clean(chain->dir_fd, &state);
-	ckt_automatic_count(chain, session->uid);
-	struct ckt_worker_durable_args args = {.executed = state.executed};
-	ckt_session_call(session, CKT_WORKER_DURABLE, (xdrproc_t)xdr_ckt_worker_durable_args, &args,
-		-1, (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
-		STATUS_TIMEOUT_MS, told, NULL);
-	ckt_debug("session %s: automatic image %llu%s: %llu bytes up to command %llu", session->id,
+	ckt_automatic_count(chain, image->state.owner);
+	ckt_debug("session %s: automatic image %llu%s: %llu bytes up to command %llu", chain->id,
 		(unsigned long long)chain->number, image->whole ? "" : ", incremental",
-		(unsigned long long)state.images[state.count - 1].bytes,
-		(unsigned long long)state.executed);
-	return 0;
+		(unsigned long long)chain->state.images[chain->state.count - 1].bytes,
+		(unsigned long long)chain->state.executed);
+	struct ckt_worker_durable_args args = {.executed = chain->state.executed};
+	if (session && session->phase == CKT_SESSION_LIVE)
+		ckt_session_call(session, CKT_WORKER_DURABLE,
+			(xdrproc_t)xdr_ckt_worker_durable_args, &args, -1,
+			(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+			STATUS_TIMEOUT_MS, told, NULL);
+}
+
+static void commit_done(void *context, int result)
+{
+	struct image *image = context;
+	struct ckt_automatic_chain *chain = image->chain;
+	chain->committing = false;
+	if (!result)
+		committed(image);
+	else if (chain->session)
+		fail(chain, "%s", strerror(-result));
+	chain->whole_next |= result != 0;
+	image_free(image, result != 0);
+	if (chain->session)
+		ckt_automatic_wait(chain);
+	else
+		ckt_automatic_ended(chain);
 }
 
 /* The worker says which command is the last in it. */
@@ -178,11 +192,19 @@ static void described(struct ckt_session *session, void *context, int error, voi
 	/* Somebody else has had one written since: what is known is not of this one. */
 	bool same = !error && !now->status &&
 		memcmp(now->image, image->saved.image, sizeof now->image) == 0;
-	int result = error ? error : same ? commit(image, session, now) : 0;
+	int result = error;
+	if (same) {
+		image->state = next_state(image, session, now);
+		result = ckt_chain_commit(&chain->server->loop, chain->dir_fd, image->fd,
+			&image->state, image->whole, commit_done, image);
+		chain->committing = !result;
+	}
+	if (chain->committing)
+		return;
 	if (result)
 		fail(chain, "%s", strerror(-result));
-	chain->whole_next |= result || !same;
-	image_free(image, result || !same);
+	chain->whole_next = true;
+	image_free(image, true);
 	ckt_automatic_wait(chain);
 }
 
@@ -296,6 +318,18 @@ static bool has_news(
 		increments(state) > state->images[0].bytes;
 }
 
+/* A session that has lived for long since is no program that dies again and again. */
+static void forgive(struct ckt_automatic_chain *chain)
+{
+	if (!chain->state.restores || chain->lock_fd < 0 || !chain->alive_ms ||
+		ckt_net_now_ms() - chain->alive_ms < FORGIVEN_MS)
+		return;
+	chain->state.restores = 0;
+	int result = ckt_chain_write(chain->dir_fd, &chain->state);
+	if (result)
+		fail(chain, "%s", strerror(-result));
+}
+
 static void looked(struct ckt_session *session, void *context, int error, void *answer)
 {
 	struct ckt_automatic_chain *chain = context;
@@ -306,6 +340,7 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		ckt_automatic_wait(chain);
 		return;
 	}
+	forgive(chain);
 	ckt_ask_save(session, NULL, false, &decision);
 	if (!decision.answer && has_news(chain, status))
 		chain->busy = take(chain, session, status);

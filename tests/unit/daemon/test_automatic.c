@@ -13,6 +13,7 @@
 
 #include "inside.h"
 #include "server/daemon/durable/automatic_option.h"
+#include "server/daemon/durable/chain_job.h"
 
 #define SESSION "0000000000ca"
 
@@ -114,6 +115,7 @@ static void test_image(void)
 	session->phase = CKT_SESSION_ENDING;
 	ckt_automatic_end(session, false);
 	NO(session->chain);
+	ckt_chain_jobs_finish();
 	IS(faccessat(server.automatic->dir_fd, SESSION, F_OK, 0), -1);
 	close(fd);
 	run_for(2);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What waits for the disk of automatic images, in a thread of its own for each, so that the loop
+ * does not: an image becomes part of its chain, or a chain is removed.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "server/daemon/durable/chain_store.h"
+#include "server/daemon/loop.h"
+
+typedef void (*ckt_chain_job_done)(void *context, int result);
+
+/*
+ * fsyncs the image and writes the state that names it; then, with clean, removes images that it
+ * does not name.  done is called once, from the loop, unless an error is returned.  The descriptors
+ * stay the caller's, and the state is copied.
+ */
+int ckt_chain_commit(struct ckt_loop *loop, int dir_fd, int image_fd,
+	const struct ckt_chain_state *state, bool clean, ckt_chain_job_done done, void *context);
+/* Removes the chain.  Precondition: done keeps its lock until then. */
+int ckt_chain_drop(struct ckt_loop *loop, int parent_fd, int dir_fd, const char *session,
+	ckt_chain_job_done done, void *context);
+/* Waits for all, and calls them done. */
+void ckt_chain_jobs_finish(void);
