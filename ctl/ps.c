@@ -237,6 +237,24 @@ static json_t *warm_json(const struct ckt_ctl_args *args)
 	return result ? json_null() : json_integer(res.ready);
 }
 
+/* Whether it drains. */
+static bool tell_of_drain(const struct ckt_ctl_args *args, struct ckt_ctl_drain *ret_drain)
+{
+	bool draining = ckt_ctl_drain_look(args, ret_drain);
+	if (draining && !args->json)
+		fprintf(stderr,
+			"cricketctl: the server is drained for maintenance: it takes no new sessions\n");
+	return draining;
+}
+
+/* drain: NULL for none. */
+static int print_list(
+	const struct ckt_ctl_args *args, json_t *list, const struct ckt_ctl_drain *drain)
+{
+	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:o*}", "sessions", json_incref(list),
+		"warm", warm_json(args), "draining", drain ? ckt_ctl_drain_json(drain) : NULL));
+}
+
 int ckt_ctl_ps(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_server server = {.fd = -1};
@@ -259,10 +277,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 			"without a token: use its UNIX socket, or set "
 			"CRICKET_TOKEN_FILE\n",
 			server.address);
-	bool draining = more && ckt_ctl_drain_look(args, &drain);
-	if (draining && !args->json)
-		fprintf(stderr,
-			"cricketctl: the server is drained for maintenance: it takes no new sessions\n");
+	bool draining = more && tell_of_drain(args, &drain);
 	if (more) {
 		jobs_read(args, &jobs);
 		ckt_ctl_turns_read(args, &turns);
@@ -294,9 +309,7 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
 	}
 	if (status == CKT_EXIT_DONE && args->json)
-		status = ckt_ctl_json_print(json_pack("{s:o, s:o, s:o*}", "sessions",
-			json_incref(list), "warm", warm_json(args), "draining",
-			draining ? ckt_ctl_drain_json(&drain) : NULL));
+		status = print_list(args, list, draining ? &drain : NULL);
 	else if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_flush();
 	json_decref(list);

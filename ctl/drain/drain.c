@@ -50,7 +50,8 @@ static int parse_targets(struct ckt_ctl_draining *draining)
 	while (*to && (one = strsep(&rest, ","))) {
 		if (ckt_address_parse(one, &address, message, sizeof message) ||
 			address.type == CKT_ADDRESS_FILE)
-			return usage("--to: write host, host:port or unix:/path, with commas between several");
+			return usage(
+				"--to: write host, host:port or unix:/path, with commas between several");
 		if (draining->target_count == CKT_CTL_DRAIN_TARGETS)
 			return usage("--to: more than 16 servers");
 		draining->targets[draining->target_count++] = one;
@@ -78,7 +79,8 @@ static int parse(struct ckt_ctl_draining *draining)
 	}
 	int status = parse_targets(draining);
 	if (status == CKT_EXIT_DONE && args->client_address && draining->target_count != 1)
-		return usage("--client-address: of several servers of --to, clients have none in common");
+		return usage(
+			"--client-address: of several servers of --to, clients have none in common");
 	if (status == CKT_EXIT_DONE && args->deadline) {
 		status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
 		draining->deadline_ms = ckt_net_now_ms() + deadline_ms;
@@ -152,8 +154,8 @@ static json_t *unit_json(const struct ckt_ctl_unit *unit)
 	json_object_set_new(object, "outcome", json_string(state_name(unit->state)));
 	json_object_set_new(object, "to",
 		unit->state == CKT_UNIT_MOVED ? ckt_ctl_json_text(unit->target) : json_null());
-	json_object_set_new(object, "reason",
-		*unit->reason ? ckt_ctl_json_text(unit->reason) : json_null());
+	json_object_set_new(
+		object, "reason", *unit->reason ? ckt_ctl_json_text(unit->reason) : json_null());
 	return object;
 }
 
@@ -164,8 +166,7 @@ static void print_unit(const struct ckt_ctl_draining *draining, const struct ckt
 	if (unit->state == CKT_UNIT_MOVED)
 		printf("moved to %s\n", unit->target);
 	else if (unit->state == CKT_UNIT_SAVED)
-		printf("saved to %s/%s\n", draining->save,
-			*unit->job ? unit->job : unit->session);
+		printf("saved to %s/%s\n", draining->save, *unit->job ? unit->job : unit->session);
 	else if (unit->state == CKT_UNIT_ENDED)
 		printf("ended\n");
 	else
@@ -181,8 +182,8 @@ static int print(const struct ckt_ctl_draining *draining, unsigned left, bool st
 		else
 			print_unit(draining, &draining->units[i]);
 	if (draining->args->json)
-		return ckt_ctl_json_print(json_pack("{s:o, s:i, s:b}", "units", list, "left",
-			(int)left, "stopped", stopped));
+		return ckt_ctl_json_print(json_pack(
+			"{s:o, s:i, s:b}", "units", list, "left", (int)left, "stopped", stopped));
 	json_decref(list);
 	printf("the server is drained: %u session%s left%s\n", left, left == 1 ? "" : "s",
 		stopped ? ", and it ends" : "");

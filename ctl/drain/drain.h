@@ -39,8 +39,8 @@ struct ckt_ctl_unit {
 	uint32_t owner;                        /* a job's name is its owner's */
 	unsigned sessions;
 	enum ckt_ctl_unit_state state;
-	const char *target;             /* the latest; borrowed */
-	unsigned tried;                 /* bit i: targets[i] would not have it */
+	const char *target;               /* the latest; borrowed */
+	unsigned tried;                   /* bit i: targets[i] would not have it */
 	char reason[CKT_MESSAGE_MAX + 1]; /* clean */
 	/* The cricketctl that moves or saves it. */
 	pid_t pid;

@@ -34,7 +34,8 @@ static bool add(struct listing *listing, const ckt_control_session *session)
 	listing->list = more;
 	struct listed *one = &more[listing->count++];
 	*one = (struct listed){.owner = session->uid,
-		.ready = session->state != CKT_STATE_STARTING && session->state != CKT_STATE_ENDING};
+		.ready =
+			session->state != CKT_STATE_STARTING && session->state != CKT_STATE_ENDING};
 	snprintf(one->session, sizeof one->session, "%s", session->session);
 	ckt_ctl_clean(session->program_name, one->program, sizeof one->program);
 	return true;
@@ -48,9 +49,9 @@ static int read_sessions(struct ckt_ctl_server *server, struct listing *listing)
 	while (more && status == CKT_EXIT_DONE) {
 		ckt_control_list_args call = {.after = after};
 		ckt_control_list_res res = {0};
-		status = ckt_ctl_call(server, CKT_CONTROL_LIST,
-			(xdrproc_t)xdr_ckt_control_list_args, &call,
-			(xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
+		status =
+			ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args,
+				&call, (xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
 		for (u_int i = 0; i < res.sessions.sessions_len && status == CKT_EXIT_DONE; i++) {
 			if (!add(listing, &res.sessions.sessions_val[i]))
 				status = ckt_ctl_refuse("drain", "out of memory");
@@ -78,9 +79,9 @@ static int read_jobs(struct ckt_ctl_server *server, struct listing *listing)
 	while (more && status == CKT_EXIT_DONE) {
 		ckt_control_list_args call = {.after = after};
 		ckt_control_jobs_res res = {0};
-		status = ckt_ctl_call(server, CKT_CONTROL_JOBS,
-			(xdrproc_t)xdr_ckt_control_list_args, &call,
-			(xdrproc_t)xdr_ckt_control_jobs_res, &res, TIMEOUT_MS, -1);
+		status =
+			ckt_ctl_call(server, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args,
+				&call, (xdrproc_t)xdr_ckt_control_jobs_res, &res, TIMEOUT_MS, -1);
 		for (u_int i = 0; i < res.sessions.sessions_len && status == CKT_EXIT_DONE; i++) {
 			const ckt_control_job *job = &res.sessions.sessions_val[i];
 			struct listed *one = find(listing, job->session);

@@ -123,8 +123,7 @@ static const char *choose_target(struct ckt_ctl_draining *draining, struct ckt_c
 	for (unsigned i = 0; i < draining->target_count; i++)
 		if (!(unit->tried & 1u << i))
 			left[count++] = draining->targets[i];
-	const char *target =
-		count ? ckt_ctl_place_least_loaded(draining->args, left, count) : NULL;
+	const char *target = count ? ckt_ctl_place_least_loaded(draining->args, left, count) : NULL;
 	for (unsigned i = 0; target && i < draining->target_count; i++)
 		if (draining->targets[i] == target)
 			unit->tried |= 1u << i;
@@ -265,9 +264,8 @@ bool ckt_ctl_drain_run(struct ckt_ctl_draining *draining)
 {
 	start_some(draining);
 	while (running(draining)) {
-		int64_t left = draining->deadline_ms < 0
-			? POLL_MS
-			: draining->deadline_ms - ckt_net_now_ms();
+		int64_t left = draining->deadline_ms < 0 ? POLL_MS
+							 : draining->deadline_ms - ckt_net_now_ms();
 		if (left <= 0) {
 			end_all(draining);
 			return false;

@@ -17,8 +17,8 @@ static int call(struct ckt_ctl_server *server, ckt_control_drain_way way, const 
 	ckt_control_drain_args args = {.way = way, .to = (char *)to};
 	*ret_res = (ckt_control_drain_res){0};
 	return ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_DRAIN,
-		(xdrproc_t)xdr_ckt_control_drain_args, &args,
-		(xdrproc_t)xdr_ckt_control_drain_res, ret_res, ckt_net_now_ms() + TIMEOUT_MS, -1);
+		(xdrproc_t)xdr_ckt_control_drain_args, &args, (xdrproc_t)xdr_ckt_control_drain_res,
+		ret_res, ckt_net_now_ms() + TIMEOUT_MS, -1);
 }
 
 static struct ckt_ctl_drain state_of(const ckt_control_drain_res *res)

@@ -199,8 +199,7 @@ static int end_sessions(struct ckt_ctl_job *job, struct saver *savers)
 								    : "";
 	int status = CKT_EXIT_DONE;
 	for (unsigned i = 0; i < job->rank_count; i++) {
-		int one = ckt_ctl_release(
-			&savers[i].server, job->ranks[i].session, true, !*to, to);
+		int one = ckt_ctl_release(&savers[i].server, job->ranks[i].session, true, !*to, to);
 		/* None has ended: all go on here. */
 		if (*to && i == 0 && one != CKT_EXIT_DONE && one != CKT_EXIT_NO_SERVER) {
 			ckt_ctl_job_pass_undo(job);

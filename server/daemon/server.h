@@ -109,7 +109,7 @@ struct ckt_server {
 	struct ckt_replace replace;                        /* see replace.h */
 	struct ckt_listener inherited[CKT_LISTEN_MAX + 1]; /* from the server before */
 	unsigned inherited_count;
-	struct ckt_drain drain;                            /* see drain.h */
+	struct ckt_drain drain; /* see drain.h */
 	int lock_fd;
 	struct rlimit descriptors; /* as we were started: the workers' */
 	bool socket_bound, address_file_written;

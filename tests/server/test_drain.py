@@ -174,6 +174,14 @@ class Drain(Whole):
         first.process.wait()
         second = self.server("second", *options)
         second.socket = first.socket
+        # So does a successor.
+        log = os.path.join(self.dir, "successor")
+        with open(log, "wb") as f:
+            process = subprocess.Popen([self.tree.tool("cricket-server"), "--replace", "--driver", "soft", "--listen", second.address, "--socket",
+                                        second.socket, "--warm", "0"], stdin=subprocess.DEVNULL, stdout=f, stderr=f,
+                                       env={**os.environ, "STATE_DIRECTORY": second.directory, "CACHE_DIRECTORY": second.directory})
+        self.assertEqual(second.process.wait(60), 0)
+        second.process = process
         self.assertEqual(json.loads(self.ctl(second, "info", "--json"))["draining"]["to"], "elsewhere:7350")
         second.process.terminate()
         self.assertEqual(second.process.wait(60), 0)

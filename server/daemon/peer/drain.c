@@ -46,8 +46,8 @@ static int write_state(const struct ckt_server *server, const struct ckt_drain *
 	int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	int result = dprintf(fd, HEAD "%lld %s\n", (long long)drain->since, drain->to) < 0 ||
-			fsync(fd)
+	int result =
+		dprintf(fd, HEAD "%lld %s\n", (long long)drain->since, drain->to) < 0 || fsync(fd)
 		? -errno
 		: 0;
 	close(fd);

@@ -26,7 +26,8 @@ struct ckt_server;
 struct ckt_drain {
 	bool on;
 	time_t since;
-	char to[CKT_CONTROL_DRAIN_TO + 1]; /* servers for new programs, with commas; empty: not known */
+	char to[CKT_CONTROL_DRAIN_TO +
+		1]; /* servers for new programs, with commas; empty: not known */
 };
 
 /* Reads the state that an earlier server left; after the socket's directory is ours. */

@@ -140,8 +140,8 @@ static void test_kept(void)
 		time_t since; /* 0: when the server began */
 		const char *to;
 	} cases[] = {{"v1 17 a,b:1\n", 17, "a,b:1"}, {"v1 17 \n", 17, ""}, {"", 0, ""},
-		{"v1 17 a", 0, ""}, {"v2 17 a\n", 0, ""}, {"v1 -1 a\n", 0, ""},
-		{"v1 x a\n", 0, ""}, {"v1 17 a;b\n", 0, ""}};
+		{"v1 17 a", 0, ""}, {"v2 17 a\n", 0, ""}, {"v1 -1 a\n", 0, ""}, {"v1 x a\n", 0, ""},
+		{"v1 17 a;b\n", 0, ""}};
 	begin();
 	server.started = 99;
 	ckt_drain_open(&server);

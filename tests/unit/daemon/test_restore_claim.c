@@ -177,8 +177,8 @@ static void test_drained(void)
 		bool end;
 		make_origin(DERIVED);
 		if (cases[i].mark >= 0)
-			IS(ckt_session_mark_write(&server, id,
-				   (enum ckt_session_mark)cases[i].mark, ALICE, true, "x"),
+			IS(ckt_session_mark_write(&server, id, (enum ckt_session_mark)cases[i].mark,
+				   ALICE, true, "x"),
 				0);
 		IS(claim(&session, &alice, cases[i].image, &other, &end), cases[i].result);
 		if (cases[i].result == -EBUSY)
@@ -282,6 +282,5 @@ static void test_claimant(void)
 		ckt_claimant_may(&server, &nobody, CKT_UID_UNKNOWN));
 }
 
-UNIT_SUITE(restore_claim, {"owner", test_owner}, {"marks", test_marks},
-	{"drained", test_drained}, {"sessions", test_sessions},
-	{"claimant", test_claimant})
+UNIT_SUITE(restore_claim, {"owner", test_owner}, {"marks", test_marks}, {"drained", test_drained},
+	{"sessions", test_sessions}, {"claimant", test_claimant})
