@@ -21,7 +21,7 @@ static struct {
 	const char *id, *job;
 	unsigned state, owner;
 } have[8];
-static unsigned have_count, ons, stops;
+static unsigned have_count, begins, stops;
 static bool draining;
 
 static const char script[] =
@@ -87,7 +87,7 @@ static bool drain(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **re
 	ckt_control_drain_args call = {0};
 	(void)fd;
 	YES(ckt_net_decode(args, (xdrproc_t)xdr_ckt_control_drain_args, &call) == 0);
-	ons += call.way == CKT_CONTROL_DRAIN_ON;
+	begins += call.way == CKT_CONTROL_DRAIN_ON;
 	stops += call.way == CKT_CONTROL_DRAIN_STOP;
 	/* As the target's, it never drains. */
 	res = (ckt_control_drain_res){.result = {.message = (char *)""},
@@ -126,7 +126,7 @@ static void prepare(void)
 		remove(path_in(name));
 	}
 	remove(path_in("log"));
-	have_count = ons = stops = 0;
+	have_count = begins = stops = 0;
 	draining = false;
 }
 
@@ -153,7 +153,7 @@ static void test_moved(void)
 	HAS(out, "job one (p?): moved to ");
 	HAS(out, "session aaa000000007 (p?): moved to ");
 	HAS(out, "the server is drained: 0 sessions left, and it ends\n");
-	IS(ons, 1);
+	IS(begins, 1);
 	IS(stops, 1);
 	HAS(read_file(path_in("log")), "migrate --job one --to ");
 	HAS(read_file(path_in("log")), "migrate aaa000000007 --to ");
