@@ -275,6 +275,17 @@ static enum ckt_run_option find_option(int given)
 	return RUN_OPTIONS;
 }
 
+/* text: NULL where the option is not given. */
+static bool good_replay_memory(const char *text)
+{
+	uint64_t bytes;
+	bool good = !text || ckt_size_parse(text, &bytes) == 0;
+	if (!good)
+		ckt_run_say("--replay-memory %s: not a size: give bytes, or a number with K, M or G",
+			text);
+	return good;
+}
+
 /* -1: continue; otherwise the exit status. */
 static int parse(int argc, char **argv, struct ckt_run_options *options)
 {
@@ -311,12 +322,8 @@ static int parse(int argc, char **argv, struct ckt_run_options *options)
 			return CKT_EXIT_USAGE;
 		}
 	}
-	uint64_t bytes;
-	if (options->replay_memory && ckt_size_parse(options->replay_memory, &bytes)) {
-		ckt_run_say("--replay-memory %s: not a size: give bytes, or a number with K, M or G",
-			options->replay_memory);
+	if (!good_replay_memory(options->replay_memory))
 		return CKT_EXIT_USAGE;
-	}
 	if (options->soft && options->server) {
 		ckt_run_say("--soft and --server exclude each other: --soft starts a server of its "
 			    "own");

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A relay between a client and its server that stops the stream at chosen bytes, to take images and to kill workers there."""
+import contextlib
 import os
-import selectors
 import socket
 import threading
 
@@ -69,26 +69,38 @@ class Relay:
         except OSError:
             near.close()
             return
-        if near.family == socket.AF_INET:
-            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if far.family == socket.AF_INET:
-            far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for end in (near, far):
+            if end.family == socket.AF_INET:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A thread for each direction: one that waited for both to take everything would stop a worker that waits for its client.
+        down = threading.Thread(target=self._carry_down, args=(far, near), daemon=True)
+        down.start()
         try:
-            with selectors.DefaultSelector() as selector:
-                selector.register(near, selectors.EVENT_READ)
-                selector.register(far, selectors.EVENT_READ)
-                while True:
-                    for key, _ in selector.select():
-                        data = key.fileobj.recv(65536)
-                        if not data or (key.fileobj is near and not self._up(far, data)):
-                            return
-                        if key.fileobj is far:
-                            near.sendall(data)
+            while True:
+                data = near.recv(65536)
+                if not data or not self._up(far, data):
+                    break
         except OSError:
             pass
-        finally:
-            near.close()
-            far.close()
+        for end in (near, far):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        down.join()
+        near.close()
+        far.close()
+
+    @staticmethod
+    def _carry_down(far, near):
+        try:
+            while True:
+                data = far.recv(65536)
+                if not data:
+                    break
+                near.sendall(data)
+        except OSError:
+            pass
+        with contextlib.suppress(OSError):
+            near.shutdown(socket.SHUT_RDWR)
 
     def close(self):
         """The client may be gone before what was done at its last bytes."""

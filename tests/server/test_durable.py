@@ -17,6 +17,7 @@ from whole import Whole, runner  # noqa: E402
 PROGRAMS = os.environ["CKT_TEST_PROGRAMS"]
 NAMES = os.environ.get("CKT_TEST_NAMES", "durable training allocations streams pool graph_launches vmm managed memory churn_kinds").split()
 KILLS = int(os.environ.get("CKT_TEST_KILLS", "40"))
+WIDE = os.environ.get("CKT_TEST_WIDE")  # programs that may lose durability are among them
 SEED = int(os.environ.get("CKT_TEST_SEED", "1"))
 
 
@@ -105,6 +106,8 @@ class Durable(Whole):
             first = random_.randrange(2000, size - 200) if size > 2500 else size // 2
             second = random_.randrange(first, size)
             code, got, err = self.run_killed(server, name, unix, first, second)
+            if WIDE and b"not durable any more" in err:
+                continue
             where = (name, "unix" if unix else "tcp", first, second, size)
             self.assertEqual((code, got), (0, out), (where, got, err, server.tail()))
             replayed += b"commands replayed" in err

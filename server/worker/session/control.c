@@ -222,6 +222,32 @@ static void take_job(struct ckt_worker *worker, const ckt_hello_args *hello)
 	}
 }
 
+/* Whether the client's past is not this copy's.  Precondition: mail_lock held. */
+static bool is_stale(const struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message,
+	size_t message_size)
+{
+	unsigned long long executed = atomic_load(&worker->replies.executed);
+	if (hello->generation > worker->generation)
+		snprintf(ret_message, message_size,
+			"the client has seen generation %llu of this session, but this "
+			"is generation %llu: the session runs elsewhere",
+			(unsigned long long)hello->generation,
+			(unsigned long long)worker->generation);
+	else if (went_elsewhere(worker, hello))
+		snprintf(ret_message, message_size,
+			"the client resumed another copy of this session: this copy "
+			"ends unclaimed");
+	/* It has replies that this copy has not given: another copy is ahead of this one. */
+	else if (hello->acked > executed)
+		snprintf(ret_message, message_size,
+			"the client has results of %llu commands of this session, but "
+			"this copy has executed only %llu",
+			(unsigned long long)hello->acked, executed);
+	else
+		return false;
+	return true;
+}
+
 static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_args *hello,
 	char *ret_message, size_t message_size)
 {
@@ -254,33 +280,9 @@ static ckt_hello_status check_client(struct ckt_worker *worker, const ckt_hello_
 			worker->session);
 		return CKT_HELLO_FAILED;
 	}
-	bool replays = hello->kind == CKT_HELLO_RESUME && can_replay(worker, hello);
-	if (hello->generation > worker->generation && !replays) {
-		snprintf(ret_message, message_size,
-			"the client has seen generation %llu of this session, but this "
-			"is generation %llu: the session runs elsewhere",
-			(unsigned long long)hello->generation,
-			(unsigned long long)worker->generation);
+	if (!(hello->kind == CKT_HELLO_RESUME && can_replay(worker, hello)) &&
+		is_stale(worker, hello, ret_message, message_size))
 		return CKT_HELLO_STALE;
-	}
-	if (went_elsewhere(worker, hello) && !replays) {
-		snprintf(ret_message, message_size,
-			"the client resumed another copy of this session: this copy "
-			"ends unclaimed");
-		return CKT_HELLO_STALE;
-	}
-	/*
-	 * It has replies to commands that this copy has not executed: another copy is ahead of this
-	 * one.
-	 */
-	if (hello->acked > atomic_load(&worker->replies.executed) && !replays) {
-		snprintf(ret_message, message_size,
-			"the client has results of %llu commands of this session, but "
-			"this copy has executed only %llu",
-			(unsigned long long)hello->acked,
-			(unsigned long long)atomic_load(&worker->replies.executed));
-		return CKT_HELLO_STALE;
-	}
 	if (worker->state == CKT_STATE_ENDING) {
 		snprintf(ret_message, message_size, "session %s ends", worker->session);
 		return CKT_HELLO_PARKED;
