@@ -26,8 +26,9 @@ void ckt_replay_open(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 		return;
 	}
 	if (!ckt_conn_told(ok, CKT_CAPABILITY_DURABLE)) {
-		ckt_log_user("CRICKET_DURABLE: the server at %s is too old for it: session %s is not "
-			     "durable",
+		ckt_log_user(
+			"CRICKET_DURABLE: the server at %s is too old for it: session %s is not "
+			"durable",
 			conn->address_text, conn->session);
 		return;
 	}
@@ -146,8 +147,8 @@ static int add_command(
 void ckt_replay_keep(struct ckt_conn *conn, const uint8_t *record)
 {
 	struct ckt_call_header header = {0};
-	struct ckt_cursor c = {.p = record + CKT_MARK_SIZE,
-		.end = record + CKT_MARK_SIZE + ckt_mark_size(record)};
+	struct ckt_cursor c = {
+		.p = record + CKT_MARK_SIZE, .end = record + CKT_MARK_SIZE + ckt_mark_size(record)};
 	if (!ckt_call_header_get(&c, &header) || (header.seq && header.seq <= conn->replay->began))
 		return;
 	const char *why = why_never(&header);
@@ -251,8 +252,7 @@ unsigned ckt_replay_capabilities(const struct ckt_conn *conn, ckt_capability *re
 	unsigned count = 0;
 	if (!replay)
 		return 0;
-	ret[count++] =
-		(ckt_capability){(char *)CKT_CAPABILITY_DURABLE, replay->began + 1};
+	ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, replay->began + 1};
 	ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_PAST, conn->copy};
 	if (replay->partial_copy)
 		ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_PAST, replay->partial_copy};
@@ -323,8 +323,7 @@ void ckt_replay_attached(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 	uint64_t copy = ckt_conn_copy_of(ok);
 	if (!replay || copy == conn->copy)
 		return;
-	remember(replay, conn->copy,
-		ok->executed > conn->executed ? ok->executed : conn->executed);
+	remember(replay, conn->copy, ok->executed > conn->executed ? ok->executed : conn->executed);
 	conn->copy = copy;
 	replay->partial_copy = 0;
 }

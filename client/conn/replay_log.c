@@ -121,7 +121,8 @@ int ckt_replay_log_read(
 static void drop_pieces(struct ckt_replay_log *log, uint64_t position)
 {
 	size_t count = 0;
-	while (count < log->piece_count && (log->first_piece + count + 1) * CKT_LOG_PIECE <= position) {
+	while (count < log->piece_count &&
+		(log->first_piece + count + 1) * CKT_LOG_PIECE <= position) {
 		if (log->pieces[count].memory)
 			log->memory -= CKT_LOG_PIECE;
 		else
@@ -138,7 +139,8 @@ static void drop_pieces(struct ckt_replay_log *log, uint64_t position)
 /* ---- Commands and replies */
 
 /* Room for one entry more in a list, within the bound. */
-static int list_room(struct ckt_replay_log *log, void *list, size_t count, size_t *room, size_t size)
+static int list_room(
+	struct ckt_replay_log *log, void *list, size_t count, size_t *room, size_t size)
 {
 	size_t before = *room;
 	if (count < before)
@@ -154,8 +156,8 @@ int ckt_replay_log_command(
 	struct ckt_replay_log *log, const uint8_t *record, const struct ckt_log_command *what)
 {
 	struct ckt_log_command command = *what;
-	int result = list_room(log, &log->commands, log->command_count, &log->command_room,
-		sizeof *log->commands);
+	int result = list_room(
+		log, &log->commands, log->command_count, &log->command_room, sizeof *log->commands);
 	if (!result)
 		result = put(log, record, what->size, &command.position);
 	if (!result)

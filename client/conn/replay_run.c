@@ -38,11 +38,11 @@ struct run {
 	size_t received;
 	struct outstanding *open;
 	size_t open_count, open_room;
-	uint8_t *done;           /* a flag for each reply */
-	uint32_t own_xid;        /* of a call of the replay's own; 0: answered */
+	uint8_t *done;    /* a flag for each reply */
+	uint32_t own_xid; /* of a call of the replay's own; 0: answered */
 	int own_status;
-	int32_t deferred;        /* came along with replies, and no reply of the log had it yet */
-	uint64_t sent;           /* numbered commands */
+	int32_t deferred; /* came along with replies, and no reply of the log had it yet */
+	uint64_t sent;    /* numbered commands */
 	char *message;
 	size_t message_size;
 };
@@ -137,7 +137,8 @@ static int take_records(struct run *run)
 /* Reads what has arrived, after a wait of at most timeout_ms for that or for room to write. */
 static int pump(struct run *run, unsigned want, int timeout_ms)
 {
-	int ready = timeout_ms ? ckt_transport_wait(run->to, want | CKT_TRANSPORT_READ, timeout_ms) : 0;
+	int ready =
+		timeout_ms ? ckt_transport_wait(run->to, want | CKT_TRANSPORT_READ, timeout_ms) : 0;
 	if (ready < 0 && ready != -EINTR)
 		return ready;
 	for (;;) {
@@ -213,7 +214,8 @@ static bool is_chance(int32_t result)
 		result == CKT_RESULT_AGAIN;
 }
 
-static int impose(struct run *run, const struct ckt_log_command *c, const struct ckt_log_reply *reply)
+static int impose(
+	struct run *run, const struct ckt_log_command *c, const struct ckt_log_reply *reply)
 {
 	ckt_impose_args args = {.seq = c->seq, .address = reply->address};
 	if (is_chance(reply->result) && c->prog == CKT_CUDA_PROG)

@@ -186,8 +186,9 @@ static void load_durable(void)
 	uint64_t bytes = (uint64_t)2 << 30;
 	ckt_settings.durable = load_number("CRICKET_DURABLE", 0, 1, 0);
 	if (text && *text && ckt_size_parse(text, &bytes))
-		ckt_log_user("CRICKET_REPLAY_MEMORY=%.32s is no size: give bytes, or a number with K, M "
-			     "or G; taking 2G",
+		ckt_log_user(
+			"CRICKET_REPLAY_MEMORY=%.32s is no size: give bytes, or a number with K, M "
+			"or G; taking 2G",
 			text);
 	ckt_settings.replay_memory_bytes = bytes;
 	ckt_settings.replay_directory = directory && *directory ? directory : "/tmp";

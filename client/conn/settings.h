@@ -30,12 +30,12 @@ struct ckt_settings {
 	bool address_given;
 	char standby[CKT_STANDBY_MAX][CKT_ADDRESS_TEXT_MAX]; /* CRICKET_STANDBY */
 	unsigned standby_count;
-	const char *token_file; /* CRICKET_TOKEN_FILE or NULL */
-	bool sync;              /* CRICKET_SYNC=1 */
-	bool durable;           /* CRICKET_DURABLE=1 */
-	uint64_t replay_memory_bytes;  /* CRICKET_REPLAY_MEMORY */
-	const char *replay_directory;  /* TMPDIR, or /tmp */
-	bool share_memory;      /* CRICKET_SHARE_MEMORY, unless it is 0 */
+	const char *token_file;       /* CRICKET_TOKEN_FILE or NULL */
+	bool sync;                    /* CRICKET_SYNC=1 */
+	bool durable;                 /* CRICKET_DURABLE=1 */
+	uint64_t replay_memory_bytes; /* CRICKET_REPLAY_MEMORY */
+	const char *replay_directory; /* TMPDIR, or /tmp */
+	bool share_memory;            /* CRICKET_SHARE_MEMORY, unless it is 0 */
 	enum ckt_transport_choice transport;
 	char transport_error[128]; /* the error in CRICKET_TRANSPORT; empty: none */
 	/* CRICKET_SPIN: how long a waiting thread polls before it sleeps */

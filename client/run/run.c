@@ -281,7 +281,8 @@ static bool good_replay_memory(const char *text)
 	uint64_t bytes;
 	bool good = !text || ckt_size_parse(text, &bytes) == 0;
 	if (!good)
-		ckt_run_say("--replay-memory %s: not a size: give bytes, or a number with K, M or G",
+		ckt_run_say(
+			"--replay-memory %s: not a size: give bytes, or a number with K, M or G",
 			text);
 	return good;
 }

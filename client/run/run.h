@@ -9,8 +9,8 @@
 #include "base/option_table.h"
 
 struct ckt_run_options {
-	const char *server; /* --server; NULL: REMOTE_GPU_ADDRESS is not changed */
-	const char *place;  /* --place; NULL: all servers are used */
+	const char *server;        /* --server; NULL: REMOTE_GPU_ADDRESS is not changed */
+	const char *place;         /* --place; NULL: all servers are used */
 	const char *replay_memory; /* --replay-memory; NULL: the environment says */
 	bool soft;
 	bool verbose;

@@ -155,8 +155,8 @@ CUresult ckt_client_blob_offer(const void *data, size_t size, uint8_t *ret_hash)
 {
 	hash_of(data, size, ret_hash);
 	enum ckt_module_hint hint = ckt_call_module_hint(ret_hash);
-	bool lacks = ckt_call_durable() ||
-		hint == CKT_MODULE_NOT_KEPT || (hint == CKT_MODULE_UNKNOWN && size <= UNASKED_MAX);
+	bool lacks = ckt_call_durable() || hint == CKT_MODULE_NOT_KEPT ||
+		(hint == CKT_MODULE_UNKNOWN && size <= UNASKED_MAX);
 	return lacks && note_unasked(ret_hash) ? ckt_client_blob_put(data, size, ret_hash)
 					       : CUDA_SUCCESS;
 }
@@ -165,7 +165,8 @@ CUresult ckt_client_blob_send(const void *data, size_t size, uint8_t *ret_hash)
 {
 	bool have = false;
 	hash_of(data, size, ret_hash);
-	CUresult result =
-		(size <= UNASKED_MAX || ckt_call_durable()) && note_unasked(ret_hash) ? CUDA_SUCCESS : ask(ret_hash, &have);
+	CUresult result = (size <= UNASKED_MAX || ckt_call_durable()) && note_unasked(ret_hash)
+		? CUDA_SUCCESS
+		: ask(ret_hash, &have);
 	return result || have ? result : ckt_client_blob_put(data, size, ret_hash);
 }

@@ -383,8 +383,7 @@ static CUresult small_make(struct ckt_memory *memory, uint64_t granted, uint64_t
 			return CUDA_SUCCESS;
 		if (made > (memory->imposed ? 1 : 0) || over_limit(memory, CKT_MEMORY_EXTENT))
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		CUresult result =
-			extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
+		CUresult result = extent_make(memory, CKT_MEMORY_EXTENT, CKT_EXTENT_SMALL, &extent);
 		if (result)
 			return result;
 		ckt_ranges_give(&memory->small, extent, CKT_MEMORY_EXTENT);
@@ -799,9 +798,9 @@ CUresult ckt_memory_reserve(struct ckt_memory *memory, uint64_t size, uint64_t a
 	hint = memory->imposed ? memory->imposed : hint;
 	bool hinted =
 		hint && hint % CKT_MEMORY_EXTENT == 0 && (!alignment || hint % alignment == 0);
-	uint64_t address = hinted && ckt_ranges_take_at(&memory->addresses, hint, size)
-		? hint
-		: memory->imposed ? CKT_RANGES_NONE : take_aligned(memory, size, alignment);
+	uint64_t address = hinted && ckt_ranges_take_at(&memory->addresses, hint, size) ? hint
+		: memory->imposed ? CKT_RANGES_NONE
+				  : take_aligned(memory, size, alignment);
 	if (address != CKT_RANGES_NONE)
 		extents_clear(memory, address, size);
 	pthread_mutex_unlock(&memory->lock);

@@ -103,7 +103,7 @@ struct ckt_memory {
 	struct ckt_account *accounts;
 	size_t account_count, account_room;
 	uint64_t imposed; /* where the next allocation must lie; 0: it may lie anywhere */
-	uint64_t hidden; /* of the slice's beginning: free, but not to be had now */
+	uint64_t hidden;  /* of the slice's beginning: free, but not to be had now */
 };
 
 void ckt_memory_init(struct ckt_memory *memory, unsigned device, uint64_t base, uint64_t size,

@@ -223,8 +223,8 @@ static void take_job(struct ckt_worker *worker, const ckt_hello_args *hello)
 }
 
 /* Whether the client's past is not this copy's.  Precondition: mail_lock held. */
-static bool is_stale(const struct ckt_worker *worker, const ckt_hello_args *hello, char *ret_message,
-	size_t message_size)
+static bool is_stale(const struct ckt_worker *worker, const ckt_hello_args *hello,
+	char *ret_message, size_t message_size)
 {
 	unsigned long long executed = atomic_load(&worker->replies.executed);
 	if (hello->generation > worker->generation)

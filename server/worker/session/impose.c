@@ -35,8 +35,9 @@ bool ckt_impose_take(struct ckt_worker *worker, const ckt_impose_args *args)
 	uint64_t next = atomic_load(&worker->replies.executed) + 1;
 	if (args->seq != next || next > impose->last || impose->seq == next ||
 		(args->address && !ckt_worker_device_of(worker, args->address))) {
-		ckt_warning("call number %llu cannot be imposed on: number %llu is next, of a replay "
-			    "up to %llu",
+		ckt_warning(
+			"call number %llu cannot be imposed on: number %llu is next, of a replay "
+			"up to %llu",
 			(unsigned long long)args->seq, (unsigned long long)next,
 			(unsigned long long)impose->last);
 		return false;

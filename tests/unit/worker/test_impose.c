@@ -98,8 +98,8 @@ static void test_durable_mark(void)
 	alloc(w, MIB);
 	ckt_worker_durable_args args = {.executed = w->seq};
 	/* To a client that is not durable nothing is said. */
-	ckt_worker_result res = wire_control(
-		w, CKT_WORKER_DURABLE, (xdrproc_t)xdr_ckt_worker_durable_args, &args);
+	ckt_worker_result res =
+		wire_control(w, CKT_WORKER_DURABLE, (xdrproc_t)xdr_ckt_worker_durable_args, &args);
 	CU_ASSERT_EQUAL(res.status, 0);
 	free(WIRE_CALL(w, ctx_synchronize, false).data);
 	CU_ASSERT_EQUAL(w->marked, 0);
@@ -196,7 +196,8 @@ static void test_replay(void)
 	fill(w, address, 7, 8192);
 	CU_ASSERT_EQUAL(get_u32(w, address + 8188), 7);
 	/* Live memory, the middle of it, and addresses that nothing begins at. */
-	uint64_t taken[] = {block, block + MIB, at, at + 2 * MIB, at + 8 * MIB + 512, at + 16 * MIB + 1};
+	uint64_t taken[] = {
+		block, block + MIB, at, at + 2 * MIB, at + 8 * MIB + 512, at + 16 * MIB + 1};
 	for (unsigned i = 0; i < sizeof taken / sizeof *taken; i++) {
 		impose(w, w->seq + 1, 0, taken[i]);
 		CU_ASSERT_EQUAL(
@@ -222,9 +223,9 @@ static void test_pools(void)
 	for (unsigned i = 0; i < 4; i++) {
 		uint64_t at = block + 32 * MIB + (i & 1) * MIB;
 		impose(w, w->seq + 1, 0, at);
-		struct wire_reply reply = WIRE_CALL(w, mem_alloc_async, true,
-			.pool = ckt_handle_default_pool(0), .size = i < 2 ? 2 * MIB - (i & 1) * MIB : MIB,
-			.stream = 1);
+		struct wire_reply reply =
+			WIRE_CALL(w, mem_alloc_async, true, .pool = ckt_handle_default_pool(0),
+				.size = i < 2 ? 2 * MIB - (i & 1) * MIB : MIB, .stream = 1);
 		struct ckt_mem_alloc_async_res res = {0};
 		if (i == 1) {
 			CU_ASSERT_EQUAL(reply.result, CUDA_ERROR_OUT_OF_MEMORY);

@@ -266,8 +266,9 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		copies[1] = copies[2] = copies[3];
 	if (kind == CKT_HELLO_RESUME && wire->copy) {
 		args.hello.capabilities.capabilities_val = copies;
-		args.hello.capabilities.capabilities_len =
-			wire->durable ? 3 : wire->attached ? 2 : 1;
+		args.hello.capabilities.capabilities_len = wire->durable ? 3
+			: wire->attached                                 ? 2
+									 : 1;
 	}
 	ckt_capability again = {(char *)CKT_CAPABILITY_AGAIN, 1};
 	if (kind == CKT_HELLO_NEW && wire->takes_again) {
