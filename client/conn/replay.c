@@ -49,6 +49,8 @@ void ckt_replay_lose(struct ckt_conn *conn, const char *why)
 	}
 	ckt_log_user("session %s is not durable any more: %s", conn->session, why);
 	conn->replay = NULL;
+	for (unsigned i = 0; i < replay->open_count; i++)
+		free(replay->opens[i].record);
 	ckt_replay_log_fini(&replay->log);
 	free(replay);
 }
@@ -78,7 +80,8 @@ void ckt_replay_durable(struct ckt_conn *conn, uint64_t executed)
 
 /* ---- What is kept */
 
-enum kept { KEPT_NO, KEPT_YES, KEPT_NEVER };
+/* Of every table of a forwarded library in rpc/api/. */
+enum { LIBRARY_OPEN = 1 };
 
 /* Calls whose effects are not the session's alone, or that the program takes part in. */
 static const char *why_never(const struct ckt_call_header *header)
@@ -112,7 +115,9 @@ static const char *why_never(const struct ckt_call_header *header)
 /* A wait for the GPU, which orders what the program does behind it; query: only where it is done. */
 static bool is_wait(const struct ckt_call_header *header, bool query)
 {
-	if (header->prog != CKT_CUDA_PROG || header->seq)
+	if (header->seq)
+		return false;
+	if (header->prog != CKT_CUDA_PROG)
 		return false;
 	switch (header->proc) {
 	case CKT_PROC_CTX_SYNCHRONIZE:
@@ -127,8 +132,12 @@ static bool is_wait(const struct ckt_call_header *header, bool query)
 	}
 }
 
+/* The first call of a forwarded library, and what comes before that: without them the worker has none. */
 static bool is_setting(const struct ckt_call_header *header)
 {
+	enum ckt_lib lib = ckt_lib_of_prog(header->prog);
+	if (lib != CKT_LIB_CUDA && lib != CKT_LIB_COUNT)
+		return !header->seq && header->proc == LIBRARY_OPEN;
 	return header->prog == CRICKET_SESSION_PROG &&
 		(header->proc == CKT_SESSION_ENVIRONMENT || header->proc == CKT_SESSION_WINDOW);
 }
@@ -144,19 +153,43 @@ static int add_command(
 			.proc = header->proc});
 }
 
+static void keep_setting(
+	struct ckt_conn *conn, const uint8_t *record, const struct ckt_call_header *header)
+{
+	struct ckt_replay *replay = conn->replay;
+	size_t size = CKT_MARK_SIZE + ckt_mark_size(record);
+	bool room = replay->open_count < CKT_REPLAY_OPENS_MAX && size <= CKT_REPLAY_OPEN_BYTES;
+	uint8_t *copy = room ? malloc(size) : NULL;
+	if (!copy) {
+		ckt_replay_lose(conn, "it opened libraries too often");
+		return;
+	}
+	memcpy(copy, record, size);
+	replay->opens[replay->open_count++] =
+		(struct ckt_replay_open){.after = replay->last, .xid = header->xid, .record = copy};
+}
+
 void ckt_replay_keep(struct ckt_conn *conn, const uint8_t *record)
 {
 	struct ckt_call_header header = {0};
 	struct ckt_cursor c = {
 		.p = record + CKT_MARK_SIZE, .end = record + CKT_MARK_SIZE + ckt_mark_size(record)};
-	if (!ckt_call_header_get(&c, &header) || (header.seq && header.seq <= conn->replay->began))
+	if (!ckt_call_header_get(&c, &header))
+		return;
+	if (header.seq)
+		conn->replay->last = header.seq;
+	if (header.seq && header.seq <= conn->replay->began)
 		return;
 	const char *why = why_never(&header);
 	if (why) {
 		ckt_replay_lose(conn, why);
 		return;
 	}
-	if (!header.seq && !is_wait(&header, false) && !is_setting(&header))
+	if (is_setting(&header)) {
+		keep_setting(conn, record, &header);
+		return;
+	}
+	if (!header.seq && !is_wait(&header, false))
 		return;
 	int result = add_command(conn, record, &header);
 	if (result)

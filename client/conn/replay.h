@@ -26,6 +26,19 @@
 enum {
 	/* Copies of the session that executed commands of the log: the latest ones. */
 	CKT_REPLAY_PAST_MAX = 16,
+	/* Calls that open a library or set its environment, and the bytes of one. */
+	CKT_REPLAY_OPENS_MAX = 32,
+	CKT_REPLAY_OPEN_BYTES = 32 << 10,
+};
+
+/*
+ * A call that opens a forwarded library, or sets the environment of libraries.  It has no number, an
+ * image does not hold its effect, and no cut forgets it.
+ */
+struct ckt_replay_open {
+	uint64_t after; /* the last numbered command before it */
+	uint32_t xid;
+	uint8_t *record;
 };
 
 struct ckt_replay {
@@ -38,6 +51,9 @@ struct ckt_replay {
 	unsigned past_count;
 	/* the copy in which a replay has begun, and what it had executed before; 0: none */
 	uint64_t partial_copy, partial_base;
+	struct ckt_replay_open opens[CKT_REPLAY_OPENS_MAX];
+	unsigned open_count;
+	uint64_t last; /* the last numbered command that was kept or forgotten */
 	/* while a replay runs, for its end: the number of an image, and why the log is of no more use */
 	bool running;
 	uint64_t cut_later;

@@ -42,6 +42,7 @@ struct run {
 	uint32_t own_xid; /* of a call of the replay's own; 0: answered */
 	int own_status;
 	int32_t deferred; /* came along with replies, and no reply of the log had it yet */
+	unsigned opened;  /* of replay->opens: sent */
 	uint64_t sent;    /* numbered commands */
 	char *message;
 	size_t message_size;
@@ -269,6 +270,25 @@ static int satisfy(struct run *run, size_t index)
 	return result;
 }
 
+/* Libraries are opened where they were, the earlier ones first of all. */
+static int open_libraries(struct run *run, uint64_t before)
+{
+	int result = 0;
+	for (; !result && run->opened < run->replay->open_count; run->opened++) {
+		const struct ckt_replay_open *open = &run->replay->opens[run->opened];
+		size_t size = CKT_MARK_SIZE + ckt_mark_size(open->record);
+		if (open->after >= before)
+			return 0;
+		memcpy(run->record, open->record, size);
+		memset(run->record + CKT_MARK_SIZE + ACKED_AT, 0, sizeof(uint64_t));
+		run->own_xid = open->xid;
+		result = push(run, run->record, size);
+		while (!result && run->own_xid)
+			result = pump(run, 0, 1000);
+	}
+	return result;
+}
+
 static int expect(struct run *run, size_t index)
 {
 	const struct ckt_log_command *command = &run->replay->log.commands[index];
@@ -289,10 +309,12 @@ static int send_command(struct run *run, size_t index, size_t *reply)
 	while (!result && c->seq && *reply < log->reply_count &&
 		log->replies[*reply].before <= c->seq)
 		result = satisfy(run, (*reply)++);
+	if (!result && c->seq && !again)
+		result = open_libraries(run, c->seq);
 	if (result || (again && (!was || was->copy == run->copy)))
 		return result;
 	/* A wait that the program is still in: it asks again by itself. */
-	if (!c->seq && !was && c->prog != CRICKET_SESSION_PROG)
+	if (!c->seq && !was)
 		return 0;
 	if (was && !again && c->seq)
 		result = impose(run, c, was);
@@ -334,7 +356,7 @@ static int begin(struct run *run, const struct ckt_hello_ok *ok)
 static int finish(struct run *run, size_t reply)
 {
 	struct ckt_conn *conn = run->conn;
-	int result = 0;
+	int result = open_libraries(run, UINT64_MAX);
 	while (!result && reply < run->replay->log.reply_count)
 		result = satisfy(run, reply++);
 	if (!result)
