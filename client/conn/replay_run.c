@@ -298,25 +298,28 @@ static int expect(struct run *run, size_t index)
 	return 0;
 }
 
+/* Everything that came before the program made the numbered command. */
+static int catch_up(struct run *run, uint64_t seq, bool again, size_t *reply)
+{
+	const struct ckt_replay_log *log = &run->replay->log;
+	int result = 0;
+	while (!result && *reply < log->reply_count && log->replies[*reply].before <= seq)
+		result = satisfy(run, (*reply)++);
+	return result || again ? result : open_libraries(run, seq);
+}
+
 /* One command of the log; *reply: the first reply that may not have come yet. */
 static int send_command(struct run *run, size_t index, size_t *reply)
 {
-	const struct ckt_replay_log *log = &run->replay->log;
-	const struct ckt_log_command *c = &log->commands[index];
+	const struct ckt_log_command *c = &run->replay->log.commands[index];
 	const struct ckt_log_reply *was = reply_of(run, c);
 	bool again = c->seq && c->seq <= run->start;
-	int result = 0;
-	while (!result && c->seq && *reply < log->reply_count &&
-		log->replies[*reply].before <= c->seq)
-		result = satisfy(run, (*reply)++);
-	if (!result && c->seq && !again)
-		result = open_libraries(run, c->seq);
-	if (result || (again && (!was || was->copy == run->copy)))
+	int result = c->seq ? catch_up(run, c->seq, again, reply) : 0;
+	/* Compared before; or a wait that the program is still in, which it asks again by itself. */
+	bool skipped = again ? !was || was->copy == run->copy : !c->seq && !was;
+	if (result || skipped)
 		return result;
-	/* A wait that the program is still in: it asks again by itself. */
-	if (!c->seq && !was)
-		return 0;
-	if (was && !again && c->seq)
+	if (was && c->seq && !again)
 		result = impose(run, c, was);
 	if (!result && was)
 		result = expect(run, index);

@@ -78,7 +78,7 @@ class Durable(Whole):
                 return
             time.sleep(0.05)
 
-    def run_killed(self, server, name, unix, first, second, **env):
+    def run_killed(self, server, name, unix, first, second, corrupt=False, **env):
         """An image after `first` bytes of the client's stream, a kill and a restore after `second`: (exit status, stdout, stderr)"""
         image = os.path.join(self.dir, "image%d" % self.count)
 
@@ -87,6 +87,7 @@ class Durable(Whole):
             self.restored(server, image)
             return "cut"
         program, relay, _ = self.launch(server, name, unix, [(first, lambda: self.image(server, image)), (second, die)], **env)
+        relay.corrupt = corrupt
         result = program.wait(120)
         relay.close()
         self.assertIsNone(relay.error, (name, relay.error))
@@ -115,6 +116,32 @@ class Durable(Whole):
                 print(n, where, err.decode().strip()[-300:], flush=True)
         # Where the client had not heard of what the lost worker executed, its ring held everything.
         self.assertGreater(4 * replayed, KILLS)
+
+    def test_difference(self):
+        """What a replay computes otherwise is never given to the program: the error names the call."""
+        server = self.server("server")
+        out, size = self.plain(server, "training", False)
+        code, got, err = self.run_killed(server, "training", False, 12000, size - 2000, corrupt=True)
+        self.assertNotEqual(code, 0, got)
+        self.assertNotIn(out.splitlines()[0], got)
+        self.assertRegex(err.decode(), r"is lost: memcpy_dtoh \(call [0-9]+\) gave other data when it was replayed")
+
+    def test_memory_of_a_file(self):
+        """The log is larger than its memory."""
+        server = self.server("server")
+        out, size = self.plain(server, "memory", False)
+        code, got, err = self.run_killed(server, "memory", False, 5000, size - 2000, CRICKET_REPLAY_MEMORY="1M", TMPDIR=self.dir)
+        self.assertEqual((code, got), (0, out), err)
+        self.assertIn(b"commands replayed", err)
+
+    def test_no_room(self):
+        """Without room the session goes on, and says once that it is not durable."""
+        server = self.server("server")
+        program, relay, _ = self.launch(server, "memory", False, CRICKET_REPLAY_MEMORY="4K", TMPDIR="/nonexistent")
+        code, out, err = program.wait(120)
+        relay.close()
+        self.assertEqual((code, out), (0, self.plain(server, "memory", False)[0]), err)
+        self.assertEqual(err.count(b"is not durable any more"), 1, err)
 
 
 if __name__ == "__main__":
