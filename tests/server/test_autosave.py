@@ -4,10 +4,12 @@
 import contextlib
 import fcntl
 import os
+import random
 import shutil
 import signal
 import struct
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -184,6 +186,38 @@ class Autosave(Whole):
         taker.end()
         self.wait(lambda: not os.listdir(self.images))
 
+    def test_kills(self):
+        """Worker, server or both die at random moments (CKT_TEST_KILLS of them).
+
+        A client that is not durable must not have executed anything since the last image; a durable one may."""
+        seed = int(os.environ.get("CKT_TEST_SEED") or random.randrange(1 << 32))
+        print(f"CKT_TEST_SEED={seed}", file=sys.stderr)
+        chance = random.Random(seed)
+        server = self.saving()
+        taker = self.taker(server, 8)
+        for round_ in range(int(os.environ.get("CKT_TEST_KILLS", "4"))):
+            if not MODE:
+                self.saved(server)
+            time.sleep(chance.random() * 1.5)
+            who = chance.choice(("worker", "both", "server"))
+            if who == "worker":
+                self.kill_worker(server)
+            elif who == "both":
+                self.kill_all(server)
+            else:
+                server.kill()
+            if who != "worker":
+                server = self.saving()
+            taker.process.stdin.write(f"check {7 + round_}\nfill {8 + round_}\n")
+            taker.process.stdin.flush()
+            if MODE:
+                # Its new worker may be starting, or have begun to compute.
+                time.sleep(chance.random() * 0.3)
+                self.kill_worker(server)
+            self.assertEqual([taker.process.stdout.readline() for _ in range(2)], ["0\n", "0\n"], who)
+        taker.end()
+        self.wait(lambda: not os.listdir(self.images))
+
     def test_server_alone_killed(self):
         """The session runs on, and so do its images."""
         server = self.saving()
@@ -198,6 +232,33 @@ class Autosave(Whole):
             os.kill(worker, signal.SIGKILL)
         runner.end_all(workers, "its worker was killed")
         self.assertEqual(taker.ask("check", 8), 0)
+
+    def test_server_stopped(self):
+        """A server that is told to end ends its sessions, and the next one has them again."""
+        server = self.saving("server", "--grace", "0")
+        taker = self.taker(server, 4)
+        self.saved(server)
+        workers = server.workers()
+        server.process.terminate()
+        server.process.wait(60)
+        runner.end_all(workers, "its server ended")
+        server = self.saving()
+        self.assertEqual(taker.ask("check", 7), 0)
+        taker.end()
+        self.wait(lambda: not os.listdir(self.images))
+
+    def test_over_without_server(self):
+        """What ended while no server was there leaves nothing to the next one."""
+        server = self.saving()
+        taker = self.taker(server, 4)
+        self.saved(server)
+        workers = server.workers()
+        server.kill()
+        taker.end()
+        runner.end_all(workers, "its program ended")
+        self.assertEqual(len(os.listdir(self.images)), 1)
+        self.saving()
+        self.assertEqual(os.listdir(self.images), [])
 
     def test_standby(self):
         """Another server that shares the directory, once nobody runs the session any more."""

@@ -69,7 +69,9 @@ static void sweep_directory(const struct ckt_automatic *automatic)
 		bool old = (fstatat(fd, "state", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
 				   fstat(fd, &st) == 0) &&
 			time(NULL) - st.st_mtime > AGE_MAX_S;
-		int lock = old ? ckt_chain_lock(fd, false) : -1;
+		/* A session that ended while no server was here is wanted by nobody. */
+		bool gone = old || ckt_chain_is_over(fd);
+		int lock = gone ? ckt_chain_lock(fd, false) : -1;
 		if (lock >= 0) {
 			ckt_info("session %s: removing its automatic images: nobody came for them",
 				entry->d_name);
@@ -214,7 +216,8 @@ static void adopt(struct ckt_automatic_chain *chain)
 	}
 	chain->dir_fd = fd;
 	chain->lock_fd = lock;
-	chain->session->asks_for_images |= chain->state.asked;
+	if (chain->session)
+		chain->session->asks_for_images |= chain->state.asked;
 	ckt_automatic_count(chain, chain->state.owner);
 }
 
@@ -317,6 +320,9 @@ void ckt_automatic_leave(struct ckt_automatic_chain *chain)
 	ckt_broker_stop(chain->broker);
 	chain->broker = NULL;
 	chain->session = NULL;
+	/* A worker that we ended says that it is over. */
+	if (chain->lock_fd >= 0 && ftruncate(chain->lock_fd, 0))
+		ckt_debug("session %s: its lock stays as it is: %s", chain->id, strerror(errno));
 	if (chain->lock_fd >= 0)
 		close(chain->lock_fd);
 	chain->lock_fd = -1;
@@ -348,8 +354,14 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 {
 	struct ckt_automatic_chain *chain = session->chain;
 	struct ckt_server *server = session->server;
+	/* It ended before its server, which was started again, knew what it has. */
+	if (!chain && server->automatic && !session->child && !session->warm &&
+		(chain = ckt_automatic_chain_new(server, session->id)))
+		adopt(chain);
 	if (!chain)
 		return;
+	if (!session->child && chain->dir_fd >= 0 && ckt_chain_is_over(chain->dir_fd))
+		crashed = false;
 	session->chain = NULL;
 	chain->session = NULL;
 	ckt_timer_clear(&chain->timer);

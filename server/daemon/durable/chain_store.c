@@ -74,12 +74,15 @@ static int open_lock(int dir_fd, int flags)
 
 int ckt_chain_lock(int dir_fd, bool beside)
 {
-	/* The worker must not be able to write to it: it gets the second description. */
+	/* The second description is the session's, and never has the exclusive lock. */
 	int first = open_lock(dir_fd, O_RDWR | O_CREAT);
 	if (first < 0)
 		return first;
-	int second = open_lock(dir_fd, O_RDONLY);
+	int second = open_lock(dir_fd, O_RDWR);
 	int result = second < 0 ? second : beside ? 0 : set_lock(first, F_WRLCK);
+	/* What an earlier worker said of its end. */
+	if (!result && !beside && ftruncate(first, 0))
+		result = -errno;
 	if (!result)
 		result = beside ? 0 : set_lock(first, F_RDLCK);
 	if (!result)
@@ -88,6 +91,13 @@ int ckt_chain_lock(int dir_fd, bool beside)
 	if (result && second >= 0)
 		close(second);
 	return result ? result : second;
+}
+
+bool ckt_chain_is_over(int dir_fd)
+{
+	struct stat st;
+	return fstatat(dir_fd, LOCK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+		st.st_size > 0;
 }
 
 /* ---- The state */

@@ -58,6 +58,8 @@ int ckt_chain_open(int parent_fd, const char *session, bool make);
  * may have it.
  */
 int ckt_chain_lock(int dir_fd, bool beside);
+/* Whether the worker said, by a byte in the lock's file, that the session ended as it should. */
+bool ckt_chain_is_over(int dir_fd);
 /* -ENOENT: none; -EBADMSG: damaged, or of another session. */
 int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state);
 /* On the disk when this returns, completely or not at all. */

@@ -79,6 +79,16 @@ void ckt_automatic_restored(struct ckt_worker *worker)
 		worker->copy = wanted.copy;
 }
 
+void ckt_automatic_over(void)
+{
+	/* Whoever has the mutex may wait for a worker that ends. */
+	if (pthread_mutex_trylock(&lock))
+		return;
+	if (automatic.lock_fd >= 0 && write(automatic.lock_fd, "e", 1) != 1)
+		ckt_debug("cannot say that the session is over");
+	pthread_mutex_unlock(&lock);
+}
+
 bool ckt_automatic_was(uint64_t copy)
 {
 	pthread_mutex_lock(&lock);

@@ -27,5 +27,7 @@ void ckt_automatic_saved(const struct ckt_save *save);
  * image's are set, and no client is here.
  */
 void ckt_automatic_restored(struct ckt_worker *worker);
+/* The worker ends, and the session with it: nobody shall start it again.  Once, just before _exit. */
+void ckt_automatic_over(void);
 /* Whether that copy ran here last, and lives no more; false for 0. */
 bool ckt_automatic_was(uint64_t copy);

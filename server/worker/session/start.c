@@ -34,6 +34,7 @@
 #include "server/worker/objects/context_limits.h"
 #include "server/worker/objects/session_devices.h"
 #include "server/worker/objects/stream.h"
+#include "server/worker/session/automatic.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/session/long_call.h"
@@ -50,6 +51,7 @@ struct ckt_worker ckt_worker;
 void ckt_worker_end(const char *why)
 {
 	ckt_info("ends: %s", why);
+	ckt_automatic_over();
 	/*
 	 * Not exit(): destructors of the driver would wait for a kernel that may never finish. The
 	 * system takes everything back.

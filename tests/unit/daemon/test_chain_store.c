@@ -120,15 +120,18 @@ static void test_lock(void)
 	IS(ckt_chain_lock(fd, false), -EBUSY);
 	int beside = ckt_chain_lock(fd, true);
 	YES(beside >= 0);
-	/* It is free once all have let it go, a worker's copy included, which cannot write. */
+	/* It is free once all have let it go, a worker's copy included, which can say its end. */
 	int copy = dup(own);
-	IS(write(copy, "x", 1), -1);
+	NO(ckt_chain_is_over(fd));
+	IS(write(copy, "e", 1), 1);
+	YES(ckt_chain_is_over(fd));
 	close(own);
 	close(beside);
 	IS(ckt_chain_lock(fd, false), -EBUSY);
 	close(copy);
 	own = ckt_chain_lock(fd, false);
 	YES(own >= 0);
+	NO(ckt_chain_is_over(fd));
 	close(own);
 	/* A link in its place leads nowhere. */
 	IS(unlinkat(fd, "lock", 0), 0);
