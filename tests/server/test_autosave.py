@@ -292,26 +292,31 @@ class Autosave(Whole):
         self.assertEqual(taker.process.stdout.readline(), "0\n")
 
     def test_crashes(self):
-        """What dies again and again after one command is told so, and is not started once more."""
+        """Three lives from one image, each of which its client accepts; what dies once more is told so."""
         server = self.saving()
         taker = self.taker(server, 4, CRICKET_RECONNECT_TIMEOUT="3")
-        self.saved(server)
-        directory = self.directory()
+        image = self.saved(server)
+        for restores in range(1, 4):
+            self.kill_worker(server)
+            # A question, which changes nothing.
+            self.assertGreater(taker.ask("info")[1], 0)
+            self.wait(lambda: self.image(server))
+            now = self.image(server)
+            self.assertEqual((now["restores"], now["executed"], now["when"]), (restores, image["executed"], image["when"]))
         self.kill_worker(server)
-        self.assertEqual(taker.ask("check", 7), 0)
-        with open(os.path.join(directory, "state"), encoding="utf-8") as f:
-            self.assertIn("\nrestores 1\n", f.read())
-        self.saved(server)
-        self.kill_all(server)
-        with open(os.path.join(directory, "state"), encoding="utf-8") as f:
-            text = f.read()
-        self.assertIn("\nrestores 0\n", text)
-        with open(os.path.join(directory, "state"), "w", encoding="utf-8") as f:
-            f.write(text.replace("\nrestores 0\n", "\nrestores 3\n"))
-        server = self.saving()
         self.takers.remove(taker)
         said = taker.process.communicate("check 7\n", 60)[1]
         self.assertIn("is not started again", said)
+
+    def test_progress(self):
+        """A newer image begins the count anew."""
+        server = self.saving()
+        taker = self.taker(server, 4)
+        for word in range(5):
+            self.assertEqual(taker.ask("fill", word), 0)
+            self.assertEqual(self.saved(server)["restores"], 0)
+            self.kill_worker(server)
+            self.assertEqual(taker.ask("check", word), 0)
 
     # ---- What is in the way
 
