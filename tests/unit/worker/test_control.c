@@ -11,9 +11,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "checkpoint/save/save.h"
 #include "rpc/net.h"
 #include "rpc/worker.h"
+#include "server/worker/session/automatic.h"
 #include "server/worker/session/control.h"
+#include "server/worker/worker.h"
 #include "tests/unit/worker/inside.h"
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -93,6 +96,49 @@ static void test_calls(void)
 	close(fd);
 }
 
+/* What the server asks and tells because of automatic images: automatic.h. */
+static void test_automatic(void)
+{
+	ckt_worker_automatic_args args = {.generation = 1, .last_copy = 99};
+	ckt_worker_automatic_res res = {0};
+	ckt_worker_durable_args durable = {.executed = 7};
+	ckt_worker_result told = {0};
+	struct ckt_save save = {.executed = 42};
+	memset(save.image, 0x11, sizeof save.image);
+	int fd = connect_new();
+	NO(ckt_automatic_was(99));
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_AUTOMATIC,
+		(xdrproc_t)xdr_ckt_worker_automatic_args, &args,
+		(xdrproc_t)xdr_ckt_worker_automatic_res, &res));
+	IS(res.status, 0);
+	IS(res.executed, 0);
+	YES(ckt_automatic_was(99) && !ckt_automatic_was(0) && !ckt_automatic_was(98));
+	ckt_automatic_saved(&save);
+	/* Zeros change nothing. */
+	args = (ckt_worker_automatic_args){0};
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_AUTOMATIC,
+		(xdrproc_t)xdr_ckt_worker_automatic_args, &args,
+		(xdrproc_t)xdr_ckt_worker_automatic_res, &res));
+	IS(res.executed, 42);
+	IS(memcmp(res.image, save.image, sizeof res.image), 0);
+	YES(ckt_automatic_was(99));
+	/* A session gets what it is given, and never less than its image says. */
+	struct ckt_worker restored = {.generation = 5, .copy = 3};
+	ckt_automatic_restored(&restored);
+	YES(restored.generation == 5 && restored.copy == 3);
+	restored.generation = 0;
+	ckt_automatic_restored(&restored);
+	IS(restored.generation, 1);
+	/* Without a lock nobody is told of the end. */
+	ckt_automatic_over();
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_DURABLE,
+		(xdrproc_t)xdr_ckt_worker_durable_args, &durable,
+		(xdrproc_t)xdr_ckt_worker_result, &told));
+	IS(told.status, 0);
+	xdr_free((xdrproc_t)xdr_ckt_worker_result, (char *)&told);
+	close(fd);
+}
+
 /*
  * Each of these ends its connection, and the next one is served: more of them than there are
  * threads.
@@ -127,4 +173,5 @@ static void test_garbage(void)
 }
 
 /* Behind the suite of ipc.c, whose socket is made anew here. */
-UNIT_SUITE(worker_control, {"calls", test_calls}, {"garbage", test_garbage})
+UNIT_SUITE(worker_control, {"calls", test_calls}, {"automatic", test_automatic},
+	{"garbage", test_garbage})
