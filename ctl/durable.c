@@ -82,8 +82,8 @@ json_t *ckt_ctl_durable_json(const struct ckt_ctl_durable *durable, const char *
 			  : json_null(),
 		"executed", (json_int_t)one->executed, "bytes", (json_int_t)one->bytes, "images",
 		(int)one->images, "taken", (json_int_t)one->taken, "behind",
-		(json_int_t)one->behind, "restores", (int)one->restores,
-		"problem", *one->problem ? ckt_ctl_json_text(one->problem) : json_null());
+		(json_int_t)one->behind, "restores", (int)one->restores, "problem",
+		*one->problem ? ckt_ctl_json_text(one->problem) : json_null());
 }
 
 void ckt_ctl_durable_print(const struct ckt_ctl_durable *durable, const char *session)

@@ -200,6 +200,8 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 	const struct ckt_ctl_durable *durable,
 	const ckt_control_connections_res *connections, const struct ckt_ctl_turns *turns,
 	const struct ckt_ctl_quanta *quanta, json_t *list)
+	const struct ckt_ctl_durable *durable, const ckt_control_connections_res *connections,
+	const struct ckt_ctl_turns *turns, json_t *list)
 {
 	struct ckt_ctl_owners owners;
 	uint32_t numbers[CKT_CONTROL_LIST_MAX];

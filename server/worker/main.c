@@ -39,7 +39,7 @@ static void *signals(void *opaque)
 {
 	int number;
 	if (sigwait(opaque, &number) == 0)
-		ckt_worker_end(number == SIGTERM ? "SIGTERM" : "SIGINT");
+		ckt_worker_end_cut_off(number == SIGTERM ? "SIGTERM" : "SIGINT");
 	return NULL;
 }
 

@@ -90,7 +90,6 @@ static void sweep(struct ckt_timer *timer)
 	ckt_timer_set(loop, timer, SWEEP_MS);
 }
 
-
 int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	if (!server->options.auto_checkpoint)
@@ -200,15 +199,18 @@ static bool wants(const struct ckt_session *session)
 	return automatic && !session->warm && (!automatic->asked || session->asks_for_images);
 }
 
-/* The server was started again, and the session has run on: so do its images. */
-static void adopt(struct ckt_automatic_chain *chain)
+/*
+ * The server was started again, and the session has run on: so do its images.  alive: its worker
+ * is, and has the lock.
+ */
+static void adopt(struct ckt_automatic_chain *chain, bool alive)
 {
 	struct ckt_automatic *automatic = chain->server->automatic;
 	int fd = ckt_chain_open(automatic->dir_fd, chain->id, false);
 	if (fd < 0)
 		return;
 	int result = ckt_chain_read(fd, chain->id, &chain->state);
-	int lock = result ? result : ckt_chain_lock(fd, true);
+	int lock = result ? result : ckt_chain_lock(fd, alive);
 	if (lock < 0) {
 		chain->state = (struct ckt_chain_state){0};
 		close(fd);
@@ -241,7 +243,7 @@ void ckt_automatic_begin(struct ckt_session *session)
 	chain->session = session;
 	/* Also where it is the directory alone that says that its client asked. */
 	if (!session->child)
-		adopt(chain);
+		adopt(chain, true);
 	if (!wants(session)) {
 		ckt_automatic_chain_free(chain);
 		return;
@@ -350,18 +352,36 @@ static void uncount(struct ckt_automatic_chain *chain)
 	ckt_chain_write(chain->dir_fd, &chain->state);
 }
 
+/* The images of a dead worker of an earlier server, unless somebody else has the session. */
+static struct ckt_automatic_chain *find_left(
+	struct ckt_server *server, const char *id, bool *ret_over)
+{
+	struct ckt_automatic_chain *chain = ckt_automatic_chain_new(server, id);
+	int fd = chain ? ckt_chain_open(server->automatic->dir_fd, id, false) : -1;
+	/* Taking the lock makes it forget. */
+	*ret_over = fd >= 0 && ckt_chain_is_over(fd);
+	if (fd >= 0)
+		close(fd);
+	if (chain)
+		adopt(chain, false);
+	if (!chain || chain->dir_fd >= 0)
+		return chain;
+	ckt_automatic_chain_free(chain);
+	return NULL;
+}
+
 void ckt_automatic_end(struct ckt_session *session, bool crashed)
 {
 	struct ckt_automatic_chain *chain = session->chain;
 	struct ckt_server *server = session->server;
+	bool over =
+		chain && !session->child && chain->dir_fd >= 0 && ckt_chain_is_over(chain->dir_fd);
 	/* It ended before its server, which was started again, knew what it has. */
-	if (!chain && server->automatic && !session->child && !session->warm &&
-		(chain = ckt_automatic_chain_new(server, session->id)))
-		adopt(chain);
+	if (!chain && server->automatic && !session->child && !session->warm)
+		chain = find_left(server, session->id, &over);
 	if (!chain)
 		return;
-	if (!session->child && chain->dir_fd >= 0 && ckt_chain_is_over(chain->dir_fd))
-		crashed = false;
+	crashed = crashed && !over;
 	session->chain = NULL;
 	chain->session = NULL;
 	ckt_timer_clear(&chain->timer);

@@ -55,11 +55,11 @@ struct ckt_automatic_chain {
 	struct ckt_image_space *space; /* counts state.images; NULL: not yet */
 	struct ckt_broker *broker;     /* of an image that is written, or of the restore */
 	bool busy, whole_next;
-	bool committing; /* a thread writes in the directory */
-	bool keep;       /* of what has no session: its images stay */
+	bool committing;                     /* a thread writes in the directory */
+	bool keep;                           /* of what has no session: its images stay */
 	uint64_t number, counted, last_copy; /* last_copy: of the worker before this one */
 	int64_t alive_ms; /* CLOCK_MONOTONIC, of its restore; 0: it was not restored */
-	unsigned wait;                       /* that many times the usual time until the next try */
+	unsigned wait;    /* that many times the usual time until the next try */
 	uint64_t taken;
 	char problem[128]; /* why no image was taken last time; empty: nothing */
 };
@@ -91,8 +91,8 @@ bool ckt_automatic_forget(const char *session);
  * The session of a hello RESUME that is not here: from its chain.  0 and the session, which starts;
  * -ENOENT: there is none; -EACCES: the hello's secret is not its; else -errno with the reason.
  */
-int ckt_automatic_resume(struct ckt_peer *peer, struct ckt_session **ret_session,
-	char ret_message[CKT_MESSAGE_MAX]);
+int ckt_automatic_resume(
+	struct ckt_peer *peer, struct ckt_session **ret_session, char ret_message[CKT_MESSAGE_MAX]);
 /* Tells a worker that is to restore the chain whose it is: before START.  0 or -errno. */
 int ckt_automatic_tell(struct ckt_session *session);
 /* Whether the restored worker has the session that its chain names; if not, why. */

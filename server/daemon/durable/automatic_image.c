@@ -119,8 +119,8 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 			strerror(-error));
 }
 
-static struct ckt_chain_state next_state(const struct image *image, const struct ckt_session *session,
-	const struct ckt_worker_automatic_res *now)
+static struct ckt_chain_state next_state(const struct image *image,
+	const struct ckt_session *session, const struct ckt_worker_automatic_res *now)
 {
 	const struct ckt_automatic_chain *chain = image->chain;
 	struct ckt_chain_state state = chain->state;
@@ -262,15 +262,16 @@ static int begin(struct image *image, struct ckt_session *session)
 	const struct ckt_chain_state *state = &chain->state;
 	uint64_t last = state->count ? state->images[state->count - 1].number : 0;
 	chain->number = (last > chain->number ? last : chain->number) + 1;
+	/* What another server began, which has died. */
+	ckt_chain_image_remove(chain->dir_fd, chain->number);
 	image->fd = ckt_chain_image_open(chain->dir_fd, chain->number, true);
-	int result = image->fd < 0 ? image->fd
-				   : ckt_broker_start(&image->fd, 1, CKT_BROKER_MAKE,
-					     &chain->broker, &fd);
+	int result = image->fd < 0
+		? image->fd
+		: ckt_broker_start(&image->fd, 1, CKT_BROKER_MAKE, &chain->broker, &fd);
 	if (result)
 		return result;
-	image->call = (struct ckt_worker_save2_args){.deadline_ms = DEADLINE_MS,
-		.incremental = !image->whole,
-		.keep_hashes = true};
+	image->call = (struct ckt_worker_save2_args){
+		.deadline_ms = DEADLINE_MS, .incremental = !image->whole, .keep_hashes = true};
 	memcpy(image->call.base, state->last, sizeof image->call.base);
 	return ckt_session_call_long(session, CKT_WORKER_SAVE2,
 		(xdrproc_t)xdr_ckt_worker_save2_args, &image->call, fd,

@@ -166,15 +166,14 @@ static int start(struct ckt_peer *peer, struct ckt_automatic_chain *chain,
 	spec.claimant.for_others = false;
 	ckt_info("session %s: restoring it from its automatic images, up to command %llu",
 		chain->id, (unsigned long long)state->executed);
-	result = ckt_session_create(
-		peer->server, &spec, ret_session, ret_message, CKT_MESSAGE_MAX);
+	result = ckt_session_create(peer->server, &spec, ret_session, ret_message, CKT_MESSAGE_MAX);
 	close(fd);
 	/* On failure the session had the chain, and let it go. */
 	return result;
 }
 
-int ckt_automatic_resume(struct ckt_peer *peer, struct ckt_session **ret_session,
-	char ret_message[CKT_MESSAGE_MAX])
+int ckt_automatic_resume(
+	struct ckt_peer *peer, struct ckt_session **ret_session, char ret_message[CKT_MESSAGE_MAX])
 {
 	struct ckt_automatic *automatic = peer->server->automatic;
 	const char *id = peer->hello.session;
@@ -230,12 +229,12 @@ int ckt_automatic_tell(struct ckt_session *session)
 		.copy = chain->state.copy,
 		.last_copy = chain->last_copy};
 	int lock = fcntl(chain->lock_fd, F_DUPFD_CLOEXEC, 3);
-	return lock < 0 ? -errno
-			: ckt_session_call(session, CKT_WORKER_AUTOMATIC,
-				  (xdrproc_t)xdr_ckt_worker_automatic_args, &args, lock,
-				  (xdrproc_t)xdr_ckt_worker_automatic_res,
-				  sizeof(struct ckt_worker_automatic_res), CALL_TIMEOUT_MS, told,
-				  NULL);
+	return lock < 0
+		? -errno
+		: ckt_session_call(session, CKT_WORKER_AUTOMATIC,
+			  (xdrproc_t)xdr_ckt_worker_automatic_args, &args, lock,
+			  (xdrproc_t)xdr_ckt_worker_automatic_res,
+			  sizeof(struct ckt_worker_automatic_res), CALL_TIMEOUT_MS, told, NULL);
 }
 
 bool ckt_automatic_fits(const struct ckt_session *session,

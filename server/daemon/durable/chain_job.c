@@ -110,8 +110,8 @@ static int begin(struct ckt_loop *loop, const struct job *wanted)
 	job->parent_fd = copy_of(wanted->parent_fd);
 	job->dir_fd = copy_of(wanted->dir_fd);
 	job->image_fd = copy_of(wanted->image_fd);
-	job->source = (struct ckt_source){
-		.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = ended};
+	job->source =
+		(struct ckt_source){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = ended};
 	bool good = job->source.fd >= 0 && job->dir_fd >= 0 &&
 		(job->parent_fd >= 0) == (wanted->parent_fd >= 0) &&
 		(job->image_fd >= 0) == (wanted->image_fd >= 0);

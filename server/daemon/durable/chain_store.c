@@ -61,8 +61,7 @@ static int set_lock(int fd, short type)
 static int open_lock(int dir_fd, int flags)
 {
 	struct stat st;
-	int fd = openat(
-		dir_fd, LOCK, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	int fd = openat(dir_fd, LOCK, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno == ELOOP ? -EPERM : -errno;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&

@@ -212,8 +212,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	ckt_lease_close(session);
 	ckt_turn_close(session);
 	ckt_daemon_request_fail_all(session, -ECONNRESET);
-	ckt_automatic_end(
-		session, bad || (!session->child && session->phase == CKT_SESSION_LIVE));
+	ckt_automatic_end(session, bad || (!session->child && session->phase == CKT_SESSION_LIVE));
 	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
 		session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);

@@ -56,8 +56,7 @@ int ckt_automatic_serve(struct ckt_request *request)
 	res.generation = worker->generation;
 	res.copy = worker->copy;
 	pthread_mutex_unlock(&worker->mail_lock);
-	return ckt_worker_control_reply(
-		request, (xdrproc_t)xdr_ckt_worker_automatic_res, &res);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_automatic_res, &res);
 }
 
 void ckt_automatic_saved(const struct ckt_save *save)

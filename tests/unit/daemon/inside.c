@@ -183,13 +183,13 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 			: proc == CKT_WORKER_STATS
 			? encode_stats(xid, &data, &size)
 			: ckt_net_encode_reply(xid, 0,
-				  is_make               ? (xdrproc_t)xdr_ckt_worker_nccl_make_res
-					  : is_hold     ? (xdrproc_t)xdr_ckt_worker_hold_res
-					  : is_gpus     ? (xdrproc_t)xdr_ckt_worker_gpus_res
-					  : is_save     ? (xdrproc_t)xdr_ckt_worker_save2_res
-					  : is_status   ? (xdrproc_t)xdr_ckt_worker_status_res
-					  : is_progress ? (xdrproc_t)xdr_ckt_worker_progress_res
-					  : is_lease    ? (xdrproc_t)xdr_ckt_worker_lease_res
+				  is_make                ? (xdrproc_t)xdr_ckt_worker_nccl_make_res
+					  : is_hold      ? (xdrproc_t)xdr_ckt_worker_hold_res
+					  : is_gpus      ? (xdrproc_t)xdr_ckt_worker_gpus_res
+					  : is_save      ? (xdrproc_t)xdr_ckt_worker_save2_res
+					  : is_status    ? (xdrproc_t)xdr_ckt_worker_status_res
+					  : is_progress  ? (xdrproc_t)xdr_ckt_worker_progress_res
+					  : is_lease     ? (xdrproc_t)xdr_ckt_worker_lease_res
 					  : is_automatic ? (xdrproc_t)xdr_ckt_worker_automatic_res
 					  : is_manifest ? (xdrproc_t)xdr_ckt_worker_manifest_res
 							: (xdrproc_t)xdr_ckt_worker_result,
@@ -200,9 +200,18 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_status   ? (void *)&status
 					  : is_progress ? (void *)&progress
 					  : is_lease    ? (void *)&worker.leases
+							 : (xdrproc_t)xdr_ckt_worker_result,
+				  is_make                ? (void *)&made
+					  : is_hold      ? (void *)&hold
+					  : is_gpus      ? (void *)&on_gpus
+					  : is_save      ? (void *)&saved
+					  : is_status    ? (void *)&status
+					  : is_progress  ? (void *)&progress
+					  : is_lease     ? (void *)&worker.leases
 					  : is_automatic ? (void *)&automatic
 					  : is_manifest ? (void *)&manifest
 							: (void *)&result,
+							 : (void *)&result,
 				  &data, &size))
 		return;
 	if (worker.accept_stat)

@@ -69,7 +69,8 @@ static struct ckt_session *saved_session(void)
 {
 	struct ckt_session *session = session_new(SESSION);
 	session->child = true;
-	ckt_auth_hash(hello_args(CKT_HELLO_RESUME, "").secret, CKT_SECRET_SIZE, session->secret_hash);
+	ckt_auth_hash(
+		hello_args(CKT_HELLO_RESUME, "").secret, CKT_SECRET_SIZE, session->secret_hash);
 	ckt_automatic_begin(session);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(session->chain);
 	take(session);

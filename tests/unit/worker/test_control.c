@@ -131,9 +131,8 @@ static void test_automatic(void)
 	IS(restored.generation, 1);
 	/* Without a lock nobody is told of the end. */
 	ckt_automatic_over();
-	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_DURABLE,
-		(xdrproc_t)xdr_ckt_worker_durable_args, &durable,
-		(xdrproc_t)xdr_ckt_worker_result, &told));
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_DURABLE, (xdrproc_t)xdr_ckt_worker_durable_args,
+		&durable, (xdrproc_t)xdr_ckt_worker_result, &told));
 	IS(told.status, 0);
 	xdr_free((xdrproc_t)xdr_ckt_worker_result, (char *)&told);
 	close(fd);
