@@ -18,11 +18,14 @@
 #include "rpc/net.h"
 #include "rpc/transport/tls_state.h"
 
+enum { FINISH_MS = 2000 };
+
 /* ---- The socket under the library */
 
 static int bio_fd(BIO *bio)
 {
-	return (int)(intptr_t)BIO_get_data(bio);
+	const struct ckt_tls *tls = BIO_get_data(bio);
+	return tls->fd;
 }
 
 static int bio_read(BIO *bio, char *data, int size)
@@ -39,8 +42,12 @@ static int bio_read(BIO *bio, char *data, int size)
 
 static int bio_write(BIO *bio, const char *data, int size)
 {
+	const struct ckt_tls *tls = BIO_get_data(bio);
 	ssize_t n;
 	BIO_clear_retry_flags(bio);
+	/* A read may answer the peer's new keys, when nobody listens any more. */
+	if (tls->finished_socket)
+		return size;
 	do
 		n = send(bio_fd(bio), data, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
@@ -70,14 +77,14 @@ static void make_bio_method(void)
 		BIO_meth_free(method);
 }
 
-BIO *ckt_tls_bio(int fd)
+BIO *ckt_tls_bio(struct ckt_tls *tls)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, make_bio_method);
 	BIO *bio = bio_method ? BIO_new(bio_method) : NULL;
 	if (!bio)
 		return NULL;
-	BIO_set_data(bio, (void *)(intptr_t)fd);
+	BIO_set_data(bio, tls);
 	BIO_set_init(bio, 1);
 	return bio;
 }
@@ -105,9 +112,12 @@ static int failed(struct ckt_tls *tls, int returned, bool *ret_wants_other, int 
 	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
 		return -EAGAIN;
 	unsigned long first = ERR_peek_error();
-	if (error == SSL_ERROR_ZERO_RETURN)
+	if (error == SSL_ERROR_ZERO_RETURN) {
+		/* The other direction goes on. */
 		tls->ended = true;
-	else if (error == SSL_ERROR_SYSCALL && saved)
+		return -ECONNRESET;
+	}
+	if (error == SSL_ERROR_SYSCALL && saved)
 		snprintf(tls->failure, sizeof tls->failure, "%s", strerror(saved));
 	else
 		ckt_tls_reason("the stream was cut", tls->failure, sizeof tls->failure);
@@ -154,33 +164,42 @@ static ssize_t tls_read(struct ckt_transport *t, void *data, size_t size)
 }
 
 /*
- * One record.  The library keeps a record that the socket does not accept, and wants it again: so
- * it is offered as many bytes as it took, and what the caller then offers beyond is known to be sent.
+ * The library wants a record that the socket did not accept again, byte for byte, and does not say
+ * whether it has encrypted it: so a copy of it is kept.  0, or -errno.
  */
+static int write_kept(struct ckt_tls *tls, const void *data, size_t size)
+{
+	size_t done = 0;
+	ERR_clear_error();
+	errno = 0;
+	int good = SSL_write_ex(tls->ssl, data, size, &done);
+	tls->write_wants_read = false;
+	int result = good ? 0 : failed(tls, good, &tls->write_wants_read, SSL_ERROR_WANT_READ);
+	if (good) {
+		tls->credit = done;
+		tls->kept_size = 0;
+	} else if (result == -EAGAIN && !tls->kept_size) {
+		memcpy(tls->kept, data, size);
+		tls->kept_size = size;
+	}
+	return result;
+}
+
+/* One record; the caller offers again what was not accepted. */
 static ssize_t write_record(struct ckt_tls *tls, const void *data, size_t size)
 {
-	ssize_t result;
+	ssize_t result = 0;
 	pthread_mutex_lock(&tls->lock);
-	if (tls->error) {
+	if (tls->error)
 		result = tls->error;
-	} else if (tls->credit) {
+	else if (tls->kept_size)
+		result = write_kept(tls, tls->kept, tls->kept_size);
+	else if (!tls->credit)
+		result = write_kept(
+			tls, data, size < CKT_TLS_RECORD ? size : (size_t)CKT_TLS_RECORD);
+	if (!result) {
 		result = (ssize_t)(tls->credit < size ? tls->credit : size);
 		tls->credit -= (size_t)result;
-	} else {
-		size_t done = 0;
-		size_t offered = tls->taken ? tls->taken
-			: size < CKT_TLS_RECORD     ? size
-						    : (size_t)CKT_TLS_RECORD;
-		ERR_clear_error();
-		errno = 0;
-		int good = SSL_write_ex(tls->ssl, data, offered, &done);
-		tls->write_wants_read = false;
-		result = good ? 0 : failed(tls, good, &tls->write_wants_read, SSL_ERROR_WANT_READ);
-		tls->taken = result == -EAGAIN ? offered : 0;
-		if (good) {
-			result = (ssize_t)(done < size ? done : size);
-			tls->credit = done - (size_t)result;
-		}
 	}
 	pthread_mutex_unlock(&tls->lock);
 	return result;
@@ -295,26 +314,65 @@ static bool tls_undelivered(struct ckt_transport *t)
 	struct ckt_tls *tls = ckt_tls_of(t);
 	struct ckt_transport socket = under(t);
 	pthread_mutex_lock(&tls->lock);
-	bool kept = tls->taken;
+	bool kept = tls->kept_size;
 	pthread_mutex_unlock(&tls->lock);
 	return kept || ckt_transport_undelivered(&socket);
 }
 
-static void say_end(struct ckt_tls *tls)
+/* What must go before the end.  0, or -EAGAIN. */
+static int flush_before_end(struct ckt_tls *tls)
 {
+	bool other;
+	if (tls->kept_size) {
+		int result = write_kept(tls, tls->kept, tls->kept_size);
+		if (result)
+			return result == -EAGAIN ? -EAGAIN : 0;
+	}
+	/* New keys that are not announced yet. */
+	if (!SSL_in_init(tls->ssl))
+		return 0;
+	ERR_clear_error();
+	int good = SSL_do_handshake(tls->ssl);
+	return good != 1 && failed(tls, good, &other, SSL_ERROR_NONE) == -EAGAIN ? -EAGAIN : 0;
+}
+
+static int say_end_locked(struct ckt_tls *tls)
+{
+	if (tls->finished || tls->error)
+		return 0;
+	if (flush_before_end(tls))
+		return -EAGAIN;
+	if (tls->error)
+		return 0;
+	ERR_clear_error();
+	int said = SSL_shutdown(tls->ssl), error = SSL_get_error(tls->ssl, said);
+	ERR_clear_error();
+	if (said < 0 && (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ))
+		return -EAGAIN;
+	tls->finished = true;
+	return 0;
+}
+
+int ckt_tls_say_end(struct ckt_transport *t)
+{
+	struct ckt_tls *tls = ckt_tls_of(t);
 	pthread_mutex_lock(&tls->lock);
-	if (!tls->finished && !tls->error && SSL_is_init_finished(tls->ssl)) {
-		tls->finished = true;
-		ERR_clear_error();
-		SSL_shutdown(tls->ssl);
-		ERR_clear_error();
+	int result = say_end_locked(tls);
+	if (!result && !tls->finished_socket) {
+		tls->finished_socket = true;
+		shutdown(t->fd, SHUT_WR);
 	}
 	pthread_mutex_unlock(&tls->lock);
+	return result;
 }
 
 static void tls_finish(struct ckt_transport *t)
 {
-	say_end(ckt_tls_of(t));
+	struct ckt_transport socket = under(t);
+	int64_t deadline_ms = ckt_net_now_ms() + FINISH_MS;
+	while (ckt_tls_say_end(t) == -EAGAIN &&
+		ckt_transport_wait_until(&socket, CKT_TRANSPORT_WRITE, deadline_ms) == 0)
+		;
 	shutdown(t->fd, SHUT_WR);
 }
 
@@ -326,11 +384,12 @@ static void tls_shutdown(struct ckt_transport *t)
 static void tls_close(struct ckt_transport *t)
 {
 	struct ckt_tls *tls = ckt_tls_of(t);
-	say_end(tls);
+	ckt_tls_say_end(t);
 	close(t->fd);
 	SSL_free(tls->ssl);
 	pthread_mutex_destroy(&tls->lock);
 	explicit_bzero(tls->scratch, sizeof tls->scratch);
+	explicit_bzero(tls->kept, sizeof tls->kept);
 	free(tls);
 	t->state = NULL;
 }

@@ -87,5 +87,10 @@ int ckt_tls_fingerprint(const uint8_t *certificate, size_t certificate_size,
 int ckt_tls_exporter(const struct ckt_transport *t, uint8_t ret_exporter[CKT_TLS_EXPORTER_SIZE]);
 /* Whether the peer said that its stream ends. */
 bool ckt_tls_ended(struct ckt_transport *t);
+/*
+ * As ckt_transport_finish, which waits for it up to two seconds: 0, or -EAGAIN: the socket takes nothing
+ * now, try again when it does.
+ */
+int ckt_tls_say_end(struct ckt_transport *t);
 /* What broke the channel, in words, such as the peer's alert; empty: nothing did. */
 void ckt_tls_failure(struct ckt_transport *t, char *ret_text, size_t text_size);

@@ -36,7 +36,7 @@ static struct ckt_tls *make(struct ckt_tls_context *context, int fd, const char 
 		return NULL;
 	tls->fd = fd;
 	tls->ssl = SSL_new(context->ssl);
-	BIO *bio = tls->ssl ? ckt_tls_bio(fd) : NULL;
+	BIO *bio = tls->ssl ? ckt_tls_bio(tls) : NULL;
 	if (bio)
 		SSL_set_bio(tls->ssl, bio, bio);
 	if (!bio || (server && !set_server_name(tls->ssl, server))) {

@@ -68,8 +68,12 @@ static int move_flow(struct flow *flow)
 		moved = 1;
 	}
 	if (flow->ended && !flow->finished) {
-		ckt_transport_finish(flow->to);
+		if (!ckt_transport_is_tls(flow->to))
+			ckt_transport_finish(flow->to);
+		else if (ckt_tls_say_end(flow->to))
+			return moved;
 		flow->finished = true;
+		moved = 1;
 	}
 	return moved;
 }
@@ -79,8 +83,8 @@ static unsigned wants(const struct flow *flow, const struct ckt_transport *t)
 	if (flow->finished)
 		return 0;
 	if (flow->from == t)
-		return flow->start == flow->end ? CKT_TRANSPORT_READ : 0;
-	return flow->start < flow->end ? CKT_TRANSPORT_WRITE : 0;
+		return flow->start == flow->end && !flow->ended ? CKT_TRANSPORT_READ : 0;
+	return flow->start < flow->end || flow->ended ? CKT_TRANSPORT_WRITE : 0;
 }
 
 /* Waits for what either end wants.  -errno: the relay ends. */

@@ -32,18 +32,20 @@ struct ckt_tls {
 	bool read_wants_write;  /* the read waits for room in the socket */
 	bool write_wants_read;  /* and the other way round */
 	bool finished;          /* close_notify was sent */
+	bool finished_socket;   /* and the socket's writing side is shut */
 	bool ended;             /* the peer's came */
 	int error;              /* that ended the channel; 0: none */
-	size_t taken;           /* bytes that the library encrypted and has not sent */
-	size_t credit;          /* bytes that it sent and that the caller offers again */
+	size_t kept_size;       /* of the record that the socket did not accept; 0: none */
+	size_t credit;          /* bytes that are sent and that the caller offers again */
 	char failure[CKT_TLS_FAILURE_MAX];
-	uint8_t scratch[CKT_TLS_RECORD]; /* of write_fd */
+	uint8_t kept[CKT_TLS_RECORD];
+	uint8_t scratch[CKT_TLS_RECORD]; /* of write_fd, whose callers exclude each other */
 };
 
 extern const struct ckt_transport_operations ckt_tls_operations;
 
-/* A BIO over the socket that neither blocks nor raises SIGPIPE; NULL: no memory. */
-BIO *ckt_tls_bio(int fd);
+/* A BIO over its socket that neither blocks nor raises SIGPIPE; NULL: no memory. */
+BIO *ckt_tls_bio(struct ckt_tls *tls);
 /* Before each use of the library: this may be a guest in a program that has its own OpenSSL. */
 bool ckt_tls_begin(void);
 /* The oldest error of this thread's queue, or `otherwise`; empties the queue. */

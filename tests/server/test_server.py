@@ -169,13 +169,16 @@ class Tokens(ServerTest):
         server = self.spawn(listen="0.0.0.0:0")
         self.assertEqual(server.wait(GUARD), 2)
         self.assertIn("--token-file", self.log())
-        self.start("--token-file", self.token_file(), listen="0.0.0.0:0")
+        server = self.spawn("--token-file", self.token_file(), listen="0.0.0.0:0")
+        self.assertEqual(server.wait(GUARD), 2)
+        self.assertIn("nothing is encrypted: give --tls-certificate", self.log())
+        self.start("--token-file", self.token_file(), "--insecure-plaintext", listen="0.0.0.0:0")
         self.assertIn("not encrypted", self.log())
         with open(self.address_file) as f:
             self.assertEqual(f.read().split(":")[0], socket.gethostname())
 
     def test_insecure(self):
-        self.start("--insecure", listen="0.0.0.0:0")
+        self.start("--insecure", "--insecure-plaintext", listen="0.0.0.0:0")
         with open(self.address_file) as f:
             port = int(f.read().rsplit(":", 1)[1])
         with wire.Peer(("127.0.0.1", port)) as peer:

@@ -75,9 +75,14 @@ static void test_tcp(void)
 	IS(ckt_listen_open(s, message, sizeof message), -EINVAL);
 	HAS(message, "cannot be combined");
 	ckt_listen_close(s);
-	/* With a token or --insecure it may be open to others. */
+	/* With a token or --insecure it may be open to others, but not in the clear. */
 	s = fresh("l1", "0.0.0.0:0");
 	s->options.insecure = true;
+	IS(ckt_listen_open(s, message, sizeof message), -EPERM);
+	HAS(message, "nothing is encrypted: give --tls-certificate FILE and --tls-key FILE");
+	ckt_listen_close(s);
+	s = fresh("l1", "0.0.0.0:0");
+	s->options.insecure = s->options.insecure_plaintext = true;
 	IS(ckt_listen_open(s, message, sizeof message), 0);
 	IS(s->listener_count, 2);
 	/* the real port */
@@ -160,7 +165,7 @@ static void test_address_file(void)
 	YES(access(path, F_OK) != 0);
 	/* A wildcard is of no use to others: they get the host's name. */
 	s = fresh("a1", "0.0.0.0:0");
-	s->options.insecure = true;
+	s->options.insecure = s->options.insecure_plaintext = true;
 	s->options.address_file = path;
 	MUST(ckt_listen_open(s, message, sizeof message), 0);
 	IS(ckt_listen_write_address_file(s, message, sizeof message), 0);
