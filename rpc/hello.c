@@ -12,8 +12,6 @@
 #include "rpc/net.h"
 #include "rpc/secure.h"
 #include "rpc/session.h"
-#include "rpc/transport/tls.h"
-#include "rpc/transport/tls_relay.h"
 
 enum { HELLO_XID = 1 };
 
@@ -44,34 +42,14 @@ static int write_hello(int fd, const char *program, int64_t deadline_ms,
 	return ckt_net_write_record(fd, record, (size_t)(end - record), deadline_ms, -1);
 }
 
-/* The greeting, over TLS where that is offered or demanded. */
-static int begin(int *fd, const char *server, int64_t deadline_ms, ckt_greeting *ret_greeting,
-	char *ret_message, size_t message_size)
-{
-	struct ckt_transport t;
-	ckt_transport_init_socket(&t, *fd);
-	int result = ckt_secure_greeting(
-		&t, server, deadline_ms, ret_greeting, ret_message, message_size);
-	if (!ckt_transport_is_tls(&t))
-		return result;
-	*fd = -1;
-	if (!result) {
-		result = ckt_tls_relay_start(&t, fd);
-		if (result)
-			xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)ret_greeting);
-	}
-	if (result)
-		ckt_transport_close(&t);
-	return result;
-}
-
 int ckt_hello_control(int *fd, const char *server, bool is_unix, const char *program,
 	const char *token_file, int64_t deadline_ms, char *ret_message, size_t message_size)
 {
 	struct ckt_token token = {0};
 	ckt_greeting greeting = {0};
 	ckt_hello_res res = {0};
-	int result = begin(fd, server, deadline_ms, &greeting, ret_message, message_size);
+	int result = ckt_secure_greeting_fd(
+		fd, server, deadline_ms, &greeting, ret_message, message_size);
 	if (result)
 		return result;
 	if (ckt_greeting_takes_token(&greeting) && token_file && *token_file &&

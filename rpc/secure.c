@@ -13,6 +13,7 @@
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "rpc/starttls.h"
+#include "rpc/transport/tls_relay.h"
 
 enum { STARTTLS_XID = 7, CAUSE_MAX = 400, PATH_SIZE = 1024 };
 
@@ -160,5 +161,25 @@ int ckt_secure_greeting(struct ckt_transport *t, const char *server, int64_t dea
 	result = go_secure(t, &settings, server, deadline_ms, ret_greeting, why, sizeof why);
 	if (result && *why)
 		snprintf(ret_message, message_size, "the server %.100s: %s", server, why);
+	return result;
+}
+
+int ckt_secure_greeting_fd(int *fd, const char *server, int64_t deadline_ms,
+	ckt_greeting *ret_greeting, char *ret_message, size_t message_size)
+{
+	struct ckt_transport t;
+	ckt_transport_init_socket(&t, *fd);
+	int result = ckt_secure_greeting(
+		&t, server, deadline_ms, ret_greeting, ret_message, message_size);
+	if (!ckt_transport_is_tls(&t))
+		return result;
+	*fd = -1;
+	if (!result) {
+		result = ckt_tls_relay_start(&t, fd);
+		if (result)
+			xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)ret_greeting);
+	}
+	if (result)
+		ckt_transport_close(&t);
 	return result;
 }

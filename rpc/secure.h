@@ -35,3 +35,9 @@ void ckt_secure_server_name(const char *address_text, char ret_name[CKT_SECURE_N
  */
 int ckt_secure_greeting(struct ckt_transport *t, const char *server, int64_t deadline_ms,
 	ckt_greeting *ret_greeting, char *ret_message, size_t message_size);
+/*
+ * The same for a caller that needs a descriptor: with TLS *fd becomes the plain end of a relay in a
+ * thread (rpc/transport/tls_relay.h), or -1 after an error.
+ */
+int ckt_secure_greeting_fd(int *fd, const char *server, int64_t deadline_ms,
+	ckt_greeting *ret_greeting, char *ret_message, size_t message_size);

@@ -19,6 +19,7 @@
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "rpc/session.h"
+#include "rpc/starttls.h"
 #include "tests/fuzz/mutate_xdr.h"
 
 enum { HEAD = 4, RECORDS = 4, RECORD_MAX = 2000 };
@@ -120,11 +121,32 @@ static void try_lane(const uint8_t *data, size_t size)
 	fuzz_insist(!memcmp(again, data + size - sizeof again, sizeof again), "another head");
 }
 
+/* The end of the input as the call that asks for TLS, or its answer: the same when it is written. */
+static void try_starttls(const uint8_t *data, size_t size)
+{
+	uint8_t call[CKT_STARTTLS_CALL_SIZE], reply[CKT_STARTTLS_REPLY_SIZE], nonce[CKT_NONCE_SIZE];
+	uint32_t xid;
+	size_t call_size = size < sizeof call ? size : sizeof call;
+	if (ckt_starttls_call_get(data + size - call_size, call_size, &xid)) {
+		ckt_starttls_call_put(call, xid);
+		fuzz_insist(!memcmp(call, data + size - call_size, sizeof call), "another call");
+	}
+	size_t reply_size = size < sizeof reply ? size : sizeof reply;
+	ckt_starttls_reply_put(reply, xid);
+	fuzz_insist(!ckt_starttls_reply_get(data + size - reply_size, reply_size, xid) ||
+			!memcmp(reply, data + size - reply_size, sizeof reply),
+		"another answer");
+	memset(nonce, 1, sizeof nonce);
+	if (size >= CKT_TLS_EXPORTER_SIZE)
+		ckt_starttls_bind(nonce, data + size - CKT_TLS_EXPORTER_SIZE);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < HEAD)
 		return 0;
 	try_lane(data, size);
+	try_starttls(data, size);
 	struct fuzz_input input = {data, data + size};
 	uint8_t flags = fuzz_u8(&input), marks = fuzz_u8(&input), fails = fuzz_u8(&input),
 		extra = fuzz_u8(&input);

@@ -16,6 +16,7 @@
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "server/daemon/peer/record_stream.h"
+#include "server/daemon/tls/tls_process.h"
 #include "server/worker/session/input.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -253,10 +254,22 @@ static void try_long_input(int fds[2])
 	ckt_input_connect(&input_buffer, -1);
 }
 
+/* The input as what is said of a TLS connection: refused, or as long when it is written. */
+static void try_facts(const uint8_t *data, size_t size)
+{
+	uint8_t again[CKT_TLS_FACTS_MAX];
+	struct ckt_tls_facts facts;
+	if (!ckt_tls_facts_get(data, size, &facts))
+		return;
+	uint8_t *end = ckt_tls_facts_put(again, &facts);
+	fuzz_insist((size_t)(end - again) == size, "longer or shorter facts");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = {data, data + size};
 	int fds[2];
+	try_facts(data, size);
 	fuzz_insist(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), "no sockets");
 	sent_size = seen_size = 0;
 	uint8_t which = fuzz_u8(&input);

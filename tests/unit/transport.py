@@ -82,6 +82,8 @@ server/daemon/session/uid_processes.c read /proc
 server/daemon/session/user_namespace.c read,write pipes to children
 server/daemon/session/worker_files.c write files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
+server/daemon/tls/tls_keeper.c recvmsg,send two descriptors from the server, over a socketpair, and one message that it has started
+server/daemon/tls/tls_process.c poll,recv,sendmsg the other end of it
 server/daemon/systemd_notify.c sendto systemd's notification socket
 server/worker/ipc/ipc_talk.c recv,recvmsg,send,sendmsg sequenced packets between two workers: no records
 server/worker/module/blob_cache.c getsockopt,recv,recvmsg,send,setsockopt the other end of such a socketpair

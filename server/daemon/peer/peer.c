@@ -589,9 +589,7 @@ static void hello(struct ckt_peer *peer, const uint8_t *data, size_t size)
 	}
 	peer->xid = entry.xid;
 	if (ckt_peer_lacks_tls(peer)) {
-		refuse(peer, CKT_HELLO_DENIED,
-			"the server takes no connection without TLS: set CRICKET_TLS_CA to the file "
-			"with its authority's certificate");
+		refuse(peer, CKT_HELLO_DENIED, CKT_PEER_NEEDS_TLS);
 		return;
 	}
 	if (!admit(peer, &entry))

@@ -15,6 +15,10 @@
 
 struct ckt_peer;
 
+#define CKT_PEER_NEEDS_TLS                                                            \
+	"the server takes no connection without TLS: set CRICKET_TLS_CA to the file " \
+	"with its authority's certificate"
+
 bool ckt_peer_offers_tls(const struct ckt_peer *peer);
 /* Whether its hello is refused because it came in the clear. */
 bool ckt_peer_lacks_tls(const struct ckt_peer *peer);

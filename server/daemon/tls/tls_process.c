@@ -17,7 +17,6 @@
 
 #include "base/log.h"
 #include "rpc/net.h"
-#include "rpc/wire.h"
 #include "server/daemon/server.h"
 
 enum {
@@ -36,31 +35,6 @@ struct ckt_tls_process {
 	int64_t started_ms, delay_ms;
 	char certificate[CKT_PATH_MAX], key[CKT_PATH_MAX], ca[CKT_PATH_MAX]; /* ca empty: none */
 };
-
-/* ---- Facts */
-
-uint8_t *ckt_tls_facts_put(uint8_t *p, const struct ckt_tls_facts *facts)
-{
-	p = ckt_put_u32(p, (uint32_t)-facts->error);
-	p = ckt_put_fixed(p, facts->exporter, sizeof facts->exporter);
-	return ckt_put_opaque(p, facts->certificate, facts->certificate_size);
-}
-
-bool ckt_tls_facts_get(const uint8_t *data, size_t size, struct ckt_tls_facts *ret_facts)
-{
-	struct ckt_cursor c = {.p = data, .end = data + size};
-	uint32_t error = ckt_get_u32(&c);
-	const uint8_t *exporter = ckt_get_fixed(&c, sizeof ret_facts->exporter);
-	uint32_t length = 0;
-	const uint8_t *certificate = ckt_get_opaque(&c, CKT_TLS_CERTIFICATE_MAX, &length);
-	if (c.bad || c.p != c.end || error > 4095)
-		return false;
-	ret_facts->error = -(int)error;
-	memcpy(ret_facts->exporter, exporter, sizeof ret_facts->exporter);
-	ret_facts->certificate = certificate;
-	ret_facts->certificate_size = length;
-	return true;
-}
 
 /* ---- The process */
 
