@@ -26,7 +26,7 @@ const struct ckt_metric_family ckt_metric_families[CKT_METRICS] = {
 	[CKT_METRIC_GPU_LEASED] = {"cricket_gpu_memory_leased_bytes", "gauge",
 		"What the server has granted to sessions of the GPU, with their contexts."},
 	[CKT_METRIC_GPU_SWAPPED] = {"cricket_gpu_memory_swapped_bytes", "gauge",
-		"Memory of sessions that waits on the host; 0 in this version."},
+		"Memory that swapped sessions had on the GPU."},
 	[CKT_METRIC_CALLS] = {"cricket_calls", "counter",
 		"Calls of the owner's sessions by class."},
 	[CKT_METRIC_WAITS] = {"cricket_waited_calls", "counter",

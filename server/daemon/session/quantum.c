@@ -172,7 +172,9 @@ static int64_t decide(struct ckt_server *server, unsigned gpu, int64_t now_ns)
 		if (!decision.step)
 			return decision.again_ns;
 		struct ckt_session *session = session_of(decision.member);
-		ckt_info("session %s %s GPU %u: %s", session->id,
+		/* Tries that follow one that failed are told of by their result. */
+		ckt_log(decision.member->failures ? CKT_LOG_DEBUG : CKT_LOG_INFO,
+			"session %s %s GPU %u: %s", session->id,
 			decision.step == CKT_QUANTUM_EVICT ? "leaves" : "gets memory of", gpu,
 			ckt_quantum_reason_text(decision.reason));
 		if (decision.step == CKT_QUANTUM_EVICT)
@@ -209,7 +211,7 @@ static void check_promises(struct ckt_server *server, int64_t now_ns)
 			continue;
 		if (sum(quantum->gone) >= quantum->promised_bytes)
 			quantum->promised_bytes = 0;
-		else if (now_ns - quantum->begun_ns > PROMISE_NS) {
+		else if (now_ns - quantum->promised_ns > PROMISE_NS) {
 			quantum->promised_bytes = 0;
 			ckt_session_kill(s, "its worker keeps memory that it says it gave back");
 		}
@@ -329,6 +331,8 @@ static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *re
 		quantum->away |= (uint64_t)(quantum->gone[gpu] != 0) << gpu;
 	}
 	bool counted = !session->lease.holder.unsettled;
+	if (!quantum->promised_bytes)
+		quantum->promised_ns = now;
 	quantum->promised_bytes =
 		counted ? res->bytes / CKT_LEDGER_GRANULE * CKT_LEDGER_GRANULE : 0;
 	quantum->page_ns = ckt_quantum_page_ns(session);
@@ -342,6 +346,8 @@ static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *re
 	*quantum->note = 0;
 	/* Without memory to take back it comes in without a question. */
 	member->out = res->bytes && (quantum->away || !counted);
+	if (!member->out)
+		ckt_quantum_failed(member, now);
 	member->want_since_ns = 0;
 	memset(member->want, 0, sizeof member->want);
 	ckt_daemon_event(session, CKT_EVENT_SWAPPED_OUT, "%llu MiB: %s", mib(res->bytes),

@@ -48,6 +48,7 @@ struct ckt_daemon_quantum {
 	int64_t asked_ns;                 /* when its worker last asked to come in */
 	int64_t page_ns;                  /* what the page said when it had left */
 	uint64_t promised_bytes;          /* that its worker says it gave back; 0: it has */
+	int64_t promised_ns;
 	unsigned silent;                  /* calls without an answer, in a row */
 	char note[CKT_QUANTUM_NOTE_MAX + 1]; /* why it could not leave; empty: it could */
 };

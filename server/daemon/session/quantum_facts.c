@@ -101,6 +101,9 @@ void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns)
 		take_wish(s, now_ns);
 		if (!member->out)
 			member->idle_since_ns = idle_since(s, now_ns);
+		/* What ran on has ended since it was tried. */
+		if (member->idle_since_ns > s->quantum.begun_ns)
+			member->skip_until_ns = 0;
 		ckt_quantum_note(member, now_ns);
 	}
 }

@@ -138,6 +138,22 @@ static int encode_stats(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
 		xid, 0, (xdrproc_t)xdr_ckt_worker_stats_res, &res, ret_data, ret_size);
 }
 
+static int encode_swap(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
+{
+	struct ckt_worker_swap_res res = {.status = worker.status,
+		.message = (char *)(worker.message ? worker.message : ""),
+		.swapped = worker.swapped,
+		.bytes = worker.bytes};
+	return ckt_net_encode_reply(
+		xid, 0, (xdrproc_t)xdr_ckt_worker_swap_res, &res, ret_data, ret_size);
+}
+
+static bool is_swap(uint32_t proc)
+{
+	return proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_YIELD ||
+		proc == CKT_WORKER_SWAP_IN;
+}
+
 static void answer(int fd, uint32_t xid, uint32_t proc)
 {
 	struct ckt_worker_result result = {.status = worker.status,
@@ -179,7 +195,8 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	bool is_lease = proc == CKT_WORKER_LEASE || proc == CKT_WORKER_LEASE_RECALL;
 	uint8_t *data;
 	size_t size;
-	if (proc == CKT_WORKER_TRACE ? encode_trace(xid, &data, &size)
+	if (is_swap(proc)                            ? encode_swap(xid, &data, &size)
+			: proc == CKT_WORKER_TRACE ? encode_trace(xid, &data, &size)
 			: proc == CKT_WORKER_STATS
 			? encode_stats(xid, &data, &size)
 			: ckt_net_encode_reply(xid, 0,
@@ -264,6 +281,8 @@ static void serve(struct ckt_source *source, uint32_t events)
 				worker.turn_channel = passed;
 			else if (header.proc == CKT_WORKER_METRICS && worker.metrics == -1)
 				worker.metrics = passed;
+			else if (header.proc == CKT_WORKER_ACTIVITY && worker.activity == -1)
+				worker.activity = passed;
 			else
 				close(passed);
 		}

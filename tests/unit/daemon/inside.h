@@ -50,6 +50,8 @@ extern struct fake_worker {
 	int lease_channel; /* the same, of leases */
 	int turn_channel;  /* the same, of turns */
 	int metrics;       /* the same: the latest page of METRICS */
+	int activity;      /* the same, of ACTIVITY */
+	bool swapped;      /* of SWAP_OUT, SWAP_YIELD and SWAP_IN */
 	struct ckt_worker_lease_res leases;   /* of LEASE and LEASE_RECALL */
 	struct ckt_worker_lease_args lease;   /* of the last LEASE */
 	struct ckt_worker_waited_args waited; /* of the last LEASE_WAITED */
