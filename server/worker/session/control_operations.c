@@ -618,6 +618,21 @@ static bool asker_gone(const struct ckt_request *request)
 	return ckt_transport_wait(request->connection, CKT_TRANSPORT_ENDED, 0) > 0;
 }
 
+static int serve_swap(struct ckt_request *request, uint32_t proc)
+{
+	switch (proc) {
+	case CKT_WORKER_SWAP_OUT:
+	case CKT_WORKER_SWAP_YIELD:
+		return swap_out(request, proc == CKT_WORKER_SWAP_YIELD);
+	case CKT_WORKER_SWAP_IN:
+		return swap_in(request);
+	case CKT_WORKER_SWAP_LOOK:
+		return swap_look(request);
+	default:
+		return -EPROTO;
+	}
+}
+
 int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 {
 	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE ||
@@ -643,13 +658,6 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return pause_session(request);
 	case CKT_WORKER_UNPAUSE:
 		return unpause(request);
-	case CKT_WORKER_SWAP_OUT:
-	case CKT_WORKER_SWAP_YIELD:
-		return swap_out(request, proc == CKT_WORKER_SWAP_YIELD);
-	case CKT_WORKER_SWAP_IN:
-		return swap_in(request);
-	case CKT_WORKER_SWAP_LOOK:
-		return swap_look(request);
 	case CKT_WORKER_MEMORY:
 		return memory(request);
 	case CKT_WORKER_BASE:
@@ -657,6 +665,6 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 	case CKT_WORKER_PROGRESS:
 		return progress(request);
 	default:
-		return -EPROTO;
+		return serve_swap(request, proc);
 	}
 }
