@@ -206,7 +206,7 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		"the tokens of a server on this host", ckt_ctl_token,
 		"The server reads its file of tokens again by itself.  'add' prints the token: it is kept nowhere else.\n",
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_TEXT}, .first_words = "add list revoke"},
-	{"certificate", 1, 18, false, "dir out address days permit fingerprint role project",
+	{"certificate", 1, 10, false, "dir out address days permit fingerprint role project",
 		"certificate init [--dir DIR] [--days N] [--permit NAME,...]\n"
 		"       certificate issue server NAME... [--address IP,...] [--days N] [--out DIR] [--dir DIR]\n"
 		"       certificate issue client USER [--role ROLE] [--project NAME,...] [--days N] [--out DIR] [--dir DIR]\n"

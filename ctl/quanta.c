@@ -75,8 +75,7 @@ static const ckt_control_quantum *find(const struct ckt_ctl_quanta *quanta, cons
 {
 	for (size_t i = 0; i < quanta->count; i++)
 		for (u_int k = 0; k < quanta->pages[i].sessions.sessions_len; k++) {
-			const ckt_control_quantum *one =
-				&quanta->pages[i].sessions.sessions_val[k];
+			const ckt_control_quantum *one = &quanta->pages[i].sessions.sessions_val[k];
 			if (strcmp(one->session, session) == 0)
 				return one;
 		}

@@ -29,7 +29,7 @@ struct ckt_ctl_authority {
 };
 
 enum {
-	CKT_CTL_NAMES_MAX = 16,
+	CKT_CTL_NAMES_MAX = 8, /* with two words before them, CKT_CTL_VALUES_MAX */
 	CKT_CTL_DAYS_MAX = 7300,
 	CKT_CTL_AUTHORITY_DAYS = 3650,
 	CKT_CTL_LEAF_DAYS = 365,

@@ -47,7 +47,7 @@ static int take_addresses(const char *text, struct words *words, struct ckt_ctl_
 			!next_item(&p, to, sizeof words->addresses[0]) ||
 			!ckt_ctl_address_parse(to, address, &size))
 			return ckt_ctl_certificate_bad("--address", text,
-				"write up to 16 numeric addresses such as 10.0.0.7,fd00::7");
+				"write up to 8 numeric addresses such as 10.0.0.7,fd00::7");
 		request->addresses[request->address_count++] = to;
 	}
 	return CKT_EXIT_DONE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cricketctl doctor [CMD]: what on this host would stop a program, and the remedy. */
 #include "ctl/doctor/doctor.h"
+#include "ctl/doctor/doctor_certificate.h"
 
 #include "base/environment.h"
 #include "ctl/command.h"
@@ -316,6 +317,7 @@ int ckt_ctl_doctor(const struct ckt_ctl_args *args)
 {
 	struct ckt_doctor doctor = {.json = args->json, .checks = json_array()};
 	check_servers(&doctor, args);
+	ckt_ctl_doctor_certificates(&doctor, time(NULL));
 	check_library(&doctor);
 	check_text(&doctor);
 	check_limits(&doctor);

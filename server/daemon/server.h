@@ -74,7 +74,8 @@ struct ckt_server {
 	struct ckt_loop loop;
 	struct ckt_token token; /* of --token-file */
 	struct ckt_tokens tokens;
-	struct ckt_certificates certificates; /* of peers; without TLS there are none */
+	/* of peers; without TLS there are none */
+	struct ckt_certificates certificates;
 	struct ckt_token key; /* see server_key.h */
 	time_t key_made;
 	uint8_t key_name[CKT_KEY_NAME_SIZE];
@@ -127,7 +128,7 @@ struct ckt_server {
 	struct ckt_timer wait_timer;
 	enum ckt_when_full when_full; /* --when-full */
 	bool swap_told;
-	bool swaps; /* there is swap memory, so that sessions can be swapped out */
+	bool swaps;                 /* there is swap memory, so that sessions can be swapped out */
 	struct ckt_quantum quantum; /* see session/quantum.h */
 	struct ckt_timer quantum_timer;
 	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */

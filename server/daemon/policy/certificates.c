@@ -65,11 +65,14 @@ int ckt_certificates_open(struct ckt_server *server, const char *certificate, co
 	struct ckt_certificate_paths *paths = &server->certificates.paths;
 	const char *slash = authority ? strrchr(authority, '/') : NULL;
 	int length = slash ? (int)(slash - authority) + 1 : 0;
-	*paths = (struct ckt_certificate_paths){
-		.certificate = certificate, .authority = authority};
-	if (authority &&
-		asprintf(&paths->revocations, "%.*scrl.pem", length, authority) < 0) {
+	if (certificate)
+		paths->certificate = strdup(certificate);
+	if (authority)
+		paths->authority = strdup(authority);
+	if (authority && asprintf(&paths->revocations, "%.*scrl.pem", length, authority) < 0)
 		paths->revocations = NULL;
+	if ((certificate && !paths->certificate) ||
+		(authority && (!paths->authority || !paths->revocations))) {
 		snprintf(ret_message, message_size, "no memory");
 		return -ENOMEM;
 	}
@@ -88,6 +91,8 @@ void ckt_certificates_close(struct ckt_server *server)
 		free(holder);
 	}
 	ckt_revocations_free(&all->revocations);
+	free(all->paths.certificate);
+	free(all->paths.authority);
 	free(all->paths.revocations);
 	*all = (struct ckt_certificates){0};
 }

@@ -28,9 +28,9 @@ struct ckt_server;
 
 /* PEM files; NULL: none. */
 struct ckt_certificate_paths {
-	const char *certificate; /* the server's own; the caller's, as authority */
-	const char *authority;   /* ca.pem: who signs those of clients */
-	char *revocations;       /* crl.pem beside it; a file that is missing revokes nothing */
+	char *certificate; /* the server's own */
+	char *authority;   /* ca.pem: who signs those of clients */
+	char *revocations; /* crl.pem beside it; a file that is missing revokes nothing */
 };
 
 struct ckt_certificate_holder {
@@ -61,11 +61,10 @@ struct ckt_certificates {
 enum { CKT_CERTIFICATE_HOLDERS_MAX = 4096 };
 
 /*
- * At the start, behind the loop, with the files of TLS; NULL: none.  The strings stay the caller's
- * until the end.  -errno with a sentence where crl.pem cannot be read.
+ * At the start, behind the loop, with the files of TLS; NULL: none.  -errno with a sentence where crl.pem cannot be read.
  */
-int ckt_certificates_open(struct ckt_server *server, const char *certificate,
-	const char *authority, char *ret_message, size_t message_size);
+int ckt_certificates_open(struct ckt_server *server, const char *certificate, const char *authority,
+	char *ret_message, size_t message_size);
 void ckt_certificates_close(struct ckt_server *server);
 
 /*

@@ -16,7 +16,8 @@ const char *ckt_quantum_reason_text(enum ckt_quantum_reason reason)
 		[CKT_QUANTUM_FITS] = "there is room for it",
 		[CKT_QUANTUM_BETWEEN] = "there is room for it until an earlier session gets more",
 		[CKT_QUANTUM_WAS_IDLE] = "it was idle, and another session waits for the memory",
-		[CKT_QUANTUM_OVER] = "its quantum is over, and another session waits for the memory",
+		[CKT_QUANTUM_OVER] =
+			"its quantum is over, and another session waits for the memory",
 		[CKT_QUANTUM_GAVE_WAY] = "it had come in while an earlier session waited",
 		[CKT_QUANTUM_IDLE_LONG] = "it was idle for the time of --idle-memory",
 		[CKT_QUANTUM_BY_HAND] = "somebody asked for it",
@@ -107,8 +108,8 @@ static int64_t patience_ns(const struct ckt_quantum *quantum,
 
 /* ---- Who leaves */
 
-static bool is_there(
-	const struct ckt_quantum_member *member, const struct ckt_quantum_member *waiter, unsigned gpu)
+static bool is_there(const struct ckt_quantum_member *member,
+	const struct ckt_quantum_member *waiter, unsigned gpu)
 {
 	return member != waiter && member->here[gpu] && !member->out && !member->leaving &&
 		!member->coming && !member->fixed && !member->chosen;
@@ -116,7 +117,8 @@ static bool is_there(
 
 /* When the member may leave for that waiter, by time alone; *ret_reason: why. */
 static int64_t leaves_ns(const struct ckt_quantum *quantum, const struct ckt_quantum_member *member,
-	const struct ckt_quantum_member *waiter, unsigned gpu, int64_t now_ns, enum ckt_quantum_reason *ret_reason)
+	const struct ckt_quantum_member *waiter, unsigned gpu, int64_t now_ns,
+	enum ckt_quantum_reason *ret_reason)
 {
 	int64_t at = member->in_since_ns + ckt_quantum_length_ns(quantum, member, waiter, gpu);
 	*ret_reason = CKT_QUANTUM_OVER;
@@ -125,8 +127,7 @@ static int64_t leaves_ns(const struct ckt_quantum *quantum, const struct ckt_qua
 		*ret_reason = CKT_QUANTUM_GAVE_WAY;
 	}
 	if (member->idle_since_ns) {
-		int64_t idle =
-			member->idle_since_ns + patience_ns(quantum, member, waiter, gpu);
+		int64_t idle = member->idle_since_ns + patience_ns(quantum, member, waiter, gpu);
 		if (idle <= at || idle <= now_ns) {
 			at = idle < at ? idle : at;
 			*ret_reason = CKT_QUANTUM_WAS_IDLE;
@@ -193,9 +194,8 @@ static bool waits(const struct ckt_quantum_member *member, unsigned gpu, int64_t
 }
 
 /* Of those that wait, the next after that one; NULL: there is none. */
-static struct ckt_quantum_member *next_waiter(
-	const struct ckt_quantum *quantum, const struct ckt_quantum_member *after, unsigned gpu,
-	int64_t now_ns)
+static struct ckt_quantum_member *next_waiter(const struct ckt_quantum *quantum,
+	const struct ckt_quantum_member *after, unsigned gpu, int64_t now_ns)
 {
 	struct ckt_quantum_member *next = NULL;
 	bool passed = false;
@@ -277,8 +277,7 @@ static bool serve(struct ckt_quantum *quantum, struct ckt_quantum_member *member
 {
 	uint64_t coming = left + leaving;
 	if (member->want[gpu] > coming)
-		choose_victim(
-			quantum, member, gpu, member->want[gpu] - coming, now_ns, decision);
+		choose_victim(quantum, member, gpu, member->want[gpu] - coming, now_ns, decision);
 	member->served = decision->step || member->want[gpu] <= coming;
 	return member->served;
 }

@@ -41,11 +41,11 @@ enum { CKT_QUANTUM_SWITCH_PERCENT = 3, CKT_QUANTUM_SWITCHES_KEPT = 16 };
 
 enum ckt_quantum_reason {
 	CKT_QUANTUM_NONE,
-	CKT_QUANTUM_FITS,     /* admitted: there is room */
-	CKT_QUANTUM_BETWEEN,  /* admitted: there is room, while an earlier one waits for more */
-	CKT_QUANTUM_WAS_IDLE, /* evicted */
-	CKT_QUANTUM_OVER,     /* evicted: its quantum */
-	CKT_QUANTUM_GAVE_WAY, /* evicted: it had come in between */
+	CKT_QUANTUM_FITS,      /* admitted: there is room */
+	CKT_QUANTUM_BETWEEN,   /* admitted: there is room, while an earlier one waits for more */
+	CKT_QUANTUM_WAS_IDLE,  /* evicted */
+	CKT_QUANTUM_OVER,      /* evicted: its quantum */
+	CKT_QUANTUM_GAVE_WAY,  /* evicted: it had come in between */
 	CKT_QUANTUM_IDLE_LONG, /* the caller's: --idle-memory */
 	CKT_QUANTUM_BY_HAND,   /* the caller's */
 	CKT_QUANTUM_STAYED,    /* the caller's: it could not be swapped out */

@@ -49,7 +49,8 @@ bool ckt_memory_can_wait(const struct ckt_session *session)
 	enum ckt_when_full when_full = ckt_memory_when_full(session);
 	if (when_full == CKT_WHEN_FULL_SWAP && !server->swaps && !server->swap_told) {
 		server->swap_told = true;
-		ckt_warning("when-full=swap: this server has no swap memory: sessions wait; start it with --swap-memory or --swap");
+		ckt_warning(
+			"when-full=swap: this server has no swap memory: sessions wait; start it with --swap-memory or --swap");
 	}
 	return when_full != CKT_WHEN_FULL_FAIL;
 }

@@ -92,8 +92,7 @@ static void evict(struct ckt_session *session, enum ckt_quantum_reason reason)
 	unsigned drain_ms = session->server->options.drain * 1000;
 	quantum->member.leaving = true;
 	quantum->member.reason = reason;
-	int error =
-		ckt_session_swap_yield(session, drain_ms ? drain_ms : 1, evicted, NULL);
+	int error = ckt_session_swap_yield(session, drain_ms ? drain_ms : 1, evicted, NULL);
 	if (!error)
 		return;
 	ckt_quantum_failed(&quantum->member, ckt_now_ns());
@@ -231,8 +230,8 @@ static void look(struct ckt_timer *timer)
 	evict_idle(server, now);
 	ckt_memory_wait_look(server);
 	int64_t most_ms = ckt_quantum_anybody_waits(server) ? WAITED_LOOK_MS
-		: server->options.idle_memory   ? IDLE_LOOK_MS
-						: 0;
+		: server->options.idle_memory               ? IDLE_LOOK_MS
+							    : 0;
 	int64_t delay_ms = again > now ? (again - now + NS_PER_MS - 1) / NS_PER_MS : most_ms;
 	if (most_ms && !timer->link)
 		ckt_timer_set(&server->loop, timer, delay_ms < most_ms ? delay_ms : most_ms);
@@ -298,8 +297,7 @@ bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_hold
 	unsigned gpu, uint64_t bytes)
 {
 	struct ckt_server *server = queue->data;
-	const struct ckt_session *session =
-		CKT_CONTAINER(holder, struct ckt_session, lease.holder);
+	const struct ckt_session *session = CKT_CONTAINER(holder, struct ckt_session, lease.holder);
 	const struct ckt_quantum_member *member = &session->quantum.member;
 	if (!server->swaps || !session->quantum.is_member || member->chosen)
 		return false;
@@ -326,8 +324,7 @@ static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *re
 	quantum->away = 0;
 	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++) {
 		uint64_t left = session->lease.holder.leased[gpu];
-		quantum->gone[gpu] =
-			quantum->before[gpu] > left ? quantum->before[gpu] - left : 0;
+		quantum->gone[gpu] = quantum->before[gpu] > left ? quantum->before[gpu] - left : 0;
 		quantum->away |= (uint64_t)(quantum->gone[gpu] != 0) << gpu;
 	}
 	bool counted = !session->lease.holder.unsettled;
@@ -340,8 +337,8 @@ static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *re
 		quantum->gone[session->status.gpu] = res->bytes;
 	if (!member->leaving)
 		member->reason = CKT_QUANTUM_BY_HAND;
-	ckt_quantum_left(&session->server->quantum, member, res->bytes, now - quantum->begun_ns,
-		now);
+	ckt_quantum_left(
+		&session->server->quantum, member, res->bytes, now - quantum->begun_ns, now);
 	quantum->begun_ns = now;
 	*quantum->note = 0;
 	/* Without memory to take back it comes in without a question. */
@@ -363,8 +360,8 @@ void ckt_quantum_moved(
 	if (out) {
 		moved_out(session, res);
 	} else {
-		ckt_quantum_measure_in(&session->server->quantum, res->bytes,
-			ckt_now_ns() - quantum->begun_ns);
+		ckt_quantum_measure_in(
+			&session->server->quantum, res->bytes, ckt_now_ns() - quantum->begun_ns);
 		ckt_daemon_event(session, CKT_EVENT_SWAPPED_IN, "%llu MiB: %s", mib(res->bytes),
 			ckt_quantum_reason_text(quantum->member.reason));
 	}

@@ -40,7 +40,7 @@ enum { CKT_QUANTUM_NOTE_MAX = 127 };
 struct ckt_daemon_quantum {
 	struct ckt_quantum_member member;
 	bool is_member;
-	const struct ckt_activity *page; /* NULL: its worker does not tell whether it is idle */
+	const struct ckt_activity *page;  /* NULL: its worker does not tell whether it is idle */
 	uint64_t before[CKT_DEVICES_MAX]; /* leased, when it began to leave */
 	uint64_t gone[CKT_DEVICES_MAX];   /* of that, what it gave back */
 	uint64_t away;                    /* bit N: it has not got it back on GPU N */
@@ -49,7 +49,7 @@ struct ckt_daemon_quantum {
 	int64_t page_ns;                  /* what the page said when it had left */
 	uint64_t promised_bytes;          /* that its worker says it gave back; 0: it has */
 	int64_t promised_ns;
-	unsigned silent;                  /* calls without an answer, in a row */
+	unsigned silent;                     /* calls without an answer, in a row */
 	char note[CKT_QUANTUM_NOTE_MAX + 1]; /* why it could not leave; empty: it could */
 };
 

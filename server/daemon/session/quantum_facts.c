@@ -91,12 +91,11 @@ void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns)
 			member->here[gpu] = s->lease.holder.leased[gpu];
 		member->fixed = !swaps || !may || s->lease.holder.unsettled;
 		/* A command was executed, and its worker needed to ask for nothing. */
-		if (member->out && !member->coming &&
-			ckt_quantum_page_ns(s) != s->quantum.page_ns)
+		if (member->out && !member->coming && ckt_quantum_page_ns(s) != s->quantum.page_ns)
 			ckt_quantum_came(member, now_ns);
 		/* Who cannot leave now may be waited for in a circle. */
-		s->lease.holder.swaps = swaps && !member->failures &&
-			(may || s->swap.busy || member->out);
+		s->lease.holder.swaps =
+			swaps && !member->failures && (may || s->swap.busy || member->out);
 		take_weight(s, member);
 		take_wish(s, now_ns);
 		if (!member->out)
@@ -149,8 +148,7 @@ bool ckt_quantum_describe(const struct ckt_session *session, struct ckt_quantum_
 		.outs = member->outs,
 		.ins = member->ins,
 		.switches = ckt_quantum_switches(member, now),
-		.reason = *quantum->note ? quantum->note
-					 : ckt_quantum_reason_text(member->reason)};
+		.reason = *quantum->note ? quantum->note : ckt_quantum_reason_text(member->reason)};
 	ret_view->gpu = session->status.gpu >= 0 ? (unsigned)session->status.gpu : 0;
 	return true;
 }

@@ -29,8 +29,7 @@ bool ckt_activity_sleeps(struct ckt_worker *worker);
 /* A command is about to be executed. */
 static inline void ckt_activity_command(void)
 {
-	struct ckt_activity *page =
-		atomic_load_explicit(&ckt_activity_page, memory_order_acquire);
+	struct ckt_activity *page = atomic_load_explicit(&ckt_activity_page, memory_order_acquire);
 	if (__builtin_expect(page != NULL, 0))
 		ckt_activity_end_idleness(page);
 }

@@ -195,7 +195,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 	bool is_lease = proc == CKT_WORKER_LEASE || proc == CKT_WORKER_LEASE_RECALL;
 	uint8_t *data;
 	size_t size;
-	if (is_swap(proc)                            ? encode_swap(xid, &data, &size)
+	if (is_swap(proc)                          ? encode_swap(xid, &data, &size)
 			: proc == CKT_WORKER_TRACE ? encode_trace(xid, &data, &size)
 			: proc == CKT_WORKER_STATS
 			? encode_stats(xid, &data, &size)

@@ -136,8 +136,8 @@ static void test_comes_in(void)
 	/* As a swap by hand leaves it. */
 	ckt_quantum_moves(sessions[0], true);
 	say(0, (struct ckt_lease_message){.kind = CKT_LEASE_GIVE, .bytes = 80 * MIB});
-	ckt_quantum_moved(sessions[0], true, 0,
-		&(ckt_worker_swap_res){.swapped = true, .bytes = 80 * MIB});
+	ckt_quantum_moved(
+		sessions[0], true, 0, &(ckt_worker_swap_res){.swapped = true, .bytes = 80 * MIB});
 	IS(view_of(0).state, CKT_QUANTUM_SWAPPED);
 	IS(view_of(0).swapped_bytes, 80 * MIB);
 	IS(view_of(0).outs, 1);

@@ -50,6 +50,7 @@ static void test_lists(void)
 	MUST(read_them(&all), 0);
 	IS(all.count, 0);
 	NO(have(&all, 5));
+	ckt_revocations_free(&all);
 	made_write_list(crl, &one, (const long[]){100, 5, 99, 300, 0}, 100);
 	MUST(read_them(&all), 0);
 	IS(all.count, 4);
