@@ -56,6 +56,8 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_CERTIFICATE_LEDGER = 231,
 	/* the first of its files has replaced an older one */
 	CKT_FAULT_CTL_CERTIFICATE_NAMED = 232,
+	CKT_FAULT_CTL_CLAIMED =
+		215, /* the image is claimed, but no server was asked to restore it */
 };
 
 void ckt_fault(enum ckt_fault_point point);

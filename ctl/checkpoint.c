@@ -27,6 +27,7 @@
 #include "ctl/job/job.h"
 #include "ctl/print.h"
 #include "ctl/progress.h"
+#include "ctl/sealed_image.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "ctl/transfer.h"
@@ -183,6 +184,20 @@ static int finish(const struct ckt_ctl_args *args, struct ckt_ctl_server *server
 	return status == CKT_EXIT_DONE ? print(args, res, place) : status;
 }
 
+/* What belongs to an image beside what its worker wrote, into `directory`. */
+static int finish_files(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	const struct ckt_ctl_base *base, const char *path, int directory, int final_directory,
+	const ckt_control_save_res *res)
+{
+	int status = ckt_ctl_vouch(args, server, res, directory);
+	if (status == CKT_EXIT_DONE && args->encrypt)
+		status = ckt_ctl_image_seal(args, directory, final_directory);
+	if (status != CKT_EXIT_DONE || !base)
+		return status;
+	int result = ckt_ctl_base_write(final_directory, path, base->path);
+	return result ? ckt_ctl_refuse(path, strerror(-result)) : CKT_EXIT_DONE;
+}
+
 /* The image gets its name, or nothing of it remains. Free ret_res in every case. */
 static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	unsigned deadline_ms, const struct ckt_ctl_base *base, const char *path,
@@ -190,8 +205,13 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 {
 	char stage[CKT_CONTROL_NAME_MAX + 1] = "";
 	struct ckt_ctl_partial partial = {.fd = -1};
+	struct ckt_ctl_plain plain = {.fd = -1};
 	int base_fd = base ? open(base->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	int status = ckt_ctl_partial_make(path, &partial);
+	if (status == CKT_EXIT_DONE && args->encrypt)
+		status = ckt_ctl_plain_make(&plain);
+	/* Where the worker writes. */
+	const int directory = args->encrypt ? plain.fd : partial.fd;
 	if (status == CKT_EXIT_DONE && !server->is_unix)
 		status = ckt_ctl_stage_make(server, stage);
 	ckt_control_save_args call = save_args(args, stage, deadline_ms);
@@ -204,19 +224,16 @@ static int save_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *se
 		: NULL;
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_save(
-			server, &call, server->is_unix ? partial.fd : -1, base_fd, ret_res);
+			server, &call, server->is_unix ? directory : -1, base_fd, ret_res);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE && *stage)
-		status = ckt_ctl_fetch(args, server, stage, partial.fd, true, progress);
+		status = ckt_ctl_fetch(args, server, stage, directory, true, progress);
 	ckt_ctl_progress_end(progress);
 	if (status == CKT_EXIT_DONE && *stage)
 		status = ckt_ctl_stage_remove(server, stage);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_vouch(args, server, ret_res, partial.fd);
-	if (status == CKT_EXIT_DONE && base) {
-		int result = ckt_ctl_base_write(partial.fd, path, base->path);
-		status = result ? ckt_ctl_refuse(path, strerror(-result)) : status;
-	}
+		status = finish_files(args, server, base, path, directory, partial.fd, ret_res);
+	ckt_ctl_plain_remove(&plain);
 	if (status == CKT_EXIT_DONE && args->with_client)
 		status = ckt_ctl_client_save(args, &client, server, &partial);
 	else if (status == CKT_EXIT_DONE)
@@ -338,6 +355,11 @@ static int check_options(const struct ckt_ctl_args *args)
 /* Before anything is frozen. */
 static int check_keys(const struct ckt_ctl_args *args)
 {
+	if (args->encrypt &&
+		(!args->image_key_count || args->every || args->incremental || args->with_client))
+		return refuse_options("--encrypt makes one complete image of a session: add "
+				      "--image-key, and leave out --every, --incremental and "
+				      "--with-client");
 	struct ckt_image_keys keys;
 	int status = args->image_key_count && (args->server_side || args->to_memory)
 		? refuse_options("--image-key needs a directory here: the server's own key vouches "

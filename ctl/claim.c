@@ -23,14 +23,14 @@
 
 #define FILE_NAME "claim.json"
 
-enum { FORMAT = 1, ANSWER_MS = 10000, BOOT_SIZE = 64 };
+enum { FORMAT = 1, ANSWER_MS = 10000, BOOT_SIZE = 64, PLACE_SIZE = 48 };
 
 /* ---- What a claim says */
 
 struct facts {
-	char host[256], boot[BOOT_SIZE], address[CKT_ADDRESS_TEXT_MAX],
-		session[CKT_SESSION_ID_SIZE + 1];
-	bool local; /* the address is of a UNIX socket */
+	char host[256], address[CKT_ADDRESS_TEXT_MAX], session[CKT_SESSION_ID_SIZE + 1];
+	/* Which kernel, and which directory of it has the server's sockets; empty: not known. */
+	char boot[BOOT_SIZE], place[PLACE_SIZE];
 	bool restored;
 	uint32_t uid;
 	int64_t when;
@@ -46,15 +46,46 @@ static void boot_id(char ret_text[BOOT_SIZE])
 	ret_text[strcspn(ret_text, "\n")] = 0;
 }
 
-static void facts_of_here(
-	const struct ckt_ctl_server *server, const char *session, struct facts *ret_facts)
+/*
+ * The directory of the sockets of a server's workers.  A container may have another one under that
+ * path, and another host the same name.
+ */
+static void place_of(const char *address, char ret_text[PLACE_SIZE])
 {
-	*ret_facts = (struct facts){
-		.local = server->is_unix, .uid = getuid(), .when = (int64_t)time(NULL)};
-	gethostname(ret_facts->host, sizeof ret_facts->host - 1);
-	boot_id(ret_facts->boot);
+	char path[CKT_ADDRESS_TEXT_MAX + 8];
+	struct stat st;
+	ret_text[0] = 0;
+	if (strncmp(address, "unix:", 5) != 0)
+		return;
+	snprintf(path, sizeof path, "%s.d", address + 5);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		snprintf(ret_text, PLACE_SIZE, "%llx:%llx", (unsigned long long)st.st_dev,
+			(unsigned long long)st.st_ino);
+}
+
+/* A server is its host and its socket, over whatever address it was reached. */
+static void facts_of(struct ckt_ctl_server *server, const char *session, struct facts *ret_facts)
+{
+	ckt_control_info_res info = {0};
+	char here[256] = "";
+	*ret_facts = (struct facts){.uid = getuid(), .when = (int64_t)time(NULL)};
+	gethostname(here, sizeof here - 1);
+	snprintf(ret_facts->host, sizeof ret_facts->host, "%s", here);
 	snprintf(ret_facts->address, sizeof ret_facts->address, "%s", server->address);
 	snprintf(ret_facts->session, sizeof ret_facts->session, "%s", session);
+	if (!server->is_unix &&
+		ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL,
+			(xdrproc_t)xdr_ckt_control_info_res, &info, ckt_net_now_ms() + ANSWER_MS,
+			-1) == 0) {
+		snprintf(ret_facts->host, sizeof ret_facts->host, "%s", info.host);
+		snprintf(ret_facts->address, sizeof ret_facts->address, "unix:%.250s", info.socket);
+		xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
+	}
+	/* Of another host they say nothing. */
+	if (strcmp(ret_facts->host, here) == 0) {
+		boot_id(ret_facts->boot);
+		place_of(ret_facts->address, ret_facts->place);
+	}
 }
 
 static bool take_text(const json_t *json, const char *key, char *ret_text, size_t size)
@@ -67,18 +98,16 @@ static bool parse(const char *data, size_t size, struct facts *ret_facts)
 {
 	struct facts facts = {0};
 	json_t *json = json_loadb(data, size, JSON_REJECT_DUPLICATES, NULL);
-	const json_t *local = json_object_get(json, "local"),
-		     *restored = json_object_get(json, "restored"),
+	const json_t *restored = json_object_get(json, "restored"),
 		     *uid = json_object_get(json, "uid"), *when = json_object_get(json, "when");
 	bool good = json_integer_value(json_object_get(json, "format")) == FORMAT &&
 		take_text(json, "host", facts.host, sizeof facts.host) &&
 		take_text(json, "boot", facts.boot, sizeof facts.boot) &&
+		take_text(json, "place", facts.place, sizeof facts.place) &&
 		take_text(json, "server", facts.address, sizeof facts.address) &&
 		take_text(json, "session", facts.session, sizeof facts.session) &&
-		json_is_boolean(local) && json_is_boolean(restored) && json_is_integer(uid) &&
-		json_is_integer(when) &&
+		json_is_boolean(restored) && json_is_integer(uid) && json_is_integer(when) &&
 		strspn(facts.session, "0123456789abcdef") == strlen(facts.session);
-	facts.local = json_is_true(local);
 	facts.restored = json_is_true(restored);
 	facts.uid = (uint32_t)json_integer_value(uid);
 	facts.when = json_integer_value(when);
@@ -102,11 +131,10 @@ static int write_text(int fd, const char *data, size_t size)
 
 static int write_claim(int fd, const struct facts *facts)
 {
-	json_t *json = json_pack("{s:i, s:o, s:s, s:o, s:s, s:b, s:b, s:I, s:I}", "format", FORMAT,
-		"host", ckt_ctl_json_text(facts->host), "boot", facts->boot, "server",
-		ckt_ctl_json_text(facts->address), "session", facts->session, "local", facts->local,
-		"restored", facts->restored, "uid", (json_int_t)facts->uid, "when",
-		(json_int_t)facts->when);
+	json_t *json = json_pack("{s:i, s:o, s:s, s:s, s:o, s:s, s:b, s:I, s:I}", "format", FORMAT,
+		"host", ckt_ctl_json_text(facts->host), "boot", facts->boot, "place", facts->place,
+		"server", ckt_ctl_json_text(facts->address), "session", facts->session, "restored",
+		facts->restored, "uid", (json_int_t)facts->uid, "when", (json_int_t)facts->when);
 	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	int result = text ? write_text(fd, text, strlen(text)) : -ENOMEM;
 	free(text);
@@ -122,10 +150,9 @@ enum verdict { GONE, THERE, UNKNOWN };
 static enum verdict ask_worker(const struct facts *facts)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	const char *path = strncmp(facts->address, "unix:", 5) == 0 ? facts->address + 5
-								    : facts->address;
 	if (!*facts->session ||
-		snprintf(address.sun_path, sizeof address.sun_path, "%s.d/%s.sock", path,
+		snprintf(address.sun_path, sizeof address.sun_path, "%s.d/%s.sock",
+			facts->address + strlen("unix:"),
 			facts->session) >= (int)sizeof address.sun_path)
 		return UNKNOWN;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -154,8 +181,8 @@ static enum verdict ask_list(struct ckt_ctl_server *server, const struct facts *
 		ckt_control_list_res res = {0};
 		if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_LIST,
 			    (xdrproc_t)xdr_ckt_control_list_args, &call,
-			    (xdrproc_t)xdr_ckt_control_list_res, &res,
-			    ckt_net_now_ms() + ANSWER_MS, -1))
+			    (xdrproc_t)xdr_ckt_control_list_res, &res, ckt_net_now_ms() + ANSWER_MS,
+			    -1))
 			return UNKNOWN;
 		verdict = GONE;
 		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
@@ -175,16 +202,17 @@ static enum verdict ask_list(struct ckt_ctl_server *server, const struct facts *
  */
 static enum verdict ask(const struct ckt_ctl_args *args, const struct facts *facts)
 {
-	struct facts here;
+	struct facts here = {0};
 	struct ckt_ctl_server server = {.fd = -1};
 	struct ckt_ctl_args there = *args;
 	char message[1200];
-	facts_of_here(&server, "", &here);
-	if (!facts->local || strcmp(facts->host, here.host) != 0)
+	gethostname(here.host, sizeof here.host - 1);
+	boot_id(here.boot);
+	place_of(facts->address, here.place);
+	/* After a restart of the host nobody can tell it from another one. */
+	if (strcmp(facts->host, here.host) != 0 || strcmp(facts->boot, here.boot) != 0 ||
+		!*facts->boot || strcmp(facts->place, here.place) != 0 || !*facts->place)
 		return UNKNOWN;
-	/* This host has been started anew since. */
-	if (*facts->boot && strcmp(facts->boot, here.boot) != 0)
-		return GONE;
 	if (getuid() != 0 && getuid() != facts->uid)
 		return UNKNOWN;
 	there.server = facts->address;
@@ -206,15 +234,15 @@ static int refuse_taken(
 		return ckt_ctl_refuse(path,
 			"its " FILE_NAME " cannot be read: if no server goes on with the image, "
 			"add --again; for a further copy, --fork");
-	snprintf(message, sizeof message,
-		"session %s was restored from it at %s on %s, %s, %s: %s",
+	snprintf(message, sizeof message, "session %s was restored from it at %s on %s, %s, %s: %s",
 		*facts->session ? facts->session : "?",
 		ckt_ctl_clean(facts->address, address, sizeof address),
 		ckt_ctl_clean(facts->host, host, sizeof host),
 		ckt_ctl_time_text(facts->when, when, sizeof when),
 		verdict == THERE ? "and goes on there" : "and may go on there",
-		verdict == THERE ? "end it there first, or make a further copy with --fork"
-				 : "if that server has lost it, add --again; for a further copy, --fork");
+		verdict == THERE
+			? "end it there first, or make a further copy with --fork"
+			: "if that server has lost it, add --again; for a further copy, --fork");
 	return ckt_ctl_refuse(path, message);
 }
 
@@ -239,8 +267,7 @@ static bool is_current(int directory, int fd)
 {
 	struct stat there, ours;
 	return fstatat(directory, FILE_NAME, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-		fstat(fd, &ours) == 0 && there.st_ino == ours.st_ino &&
-		there.st_dev == ours.st_dev;
+		fstat(fd, &ours) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
 }
 
 /* Open and locked.  -EAGAIN: another process has the lock. */
@@ -301,7 +328,7 @@ static int judge(const struct ckt_ctl_args *args, const char *path,
 	return verdict == GONE ? CKT_EXIT_DONE : refuse_taken(path, &facts, verdict, true);
 }
 
-int ckt_ctl_claim_take(const struct ckt_ctl_args *args, const struct ckt_ctl_server *server,
+int ckt_ctl_claim_take(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	const char *path, int directory, const char *session, struct ckt_ctl_claim *ret_claim)
 {
 	struct ckt_ctl_claim claim = {.directory = -1, .fd = -1};
@@ -309,9 +336,7 @@ int ckt_ctl_claim_take(const struct ckt_ctl_args *args, const struct ckt_ctl_ser
 	*ret_claim = claim;
 	if (args->fork)
 		return CKT_EXIT_DONE;
-	facts_of_here(server, session, &mine);
-	snprintf(claim.session, sizeof claim.session, "%s", session);
-	snprintf(claim.address, sizeof claim.address, "%s", server->address);
+	facts_of(server, session, &mine);
 	int result = open_locked(directory, &claim.fd, &claim.made);
 	if (result)
 		return refuse_open(path, result);
@@ -340,16 +365,16 @@ int ckt_ctl_claim_take(const struct ckt_ctl_args *args, const struct ckt_ctl_ser
 void ckt_ctl_claim_settle(struct ckt_ctl_claim *claim, bool restored)
 {
 	struct facts facts;
+	char now[CKT_CLAIM_TEXT_MAX];
 	if (claim->fd < 0)
 		return;
 	int result = 0;
 	if (restored) {
-		const struct ckt_ctl_server server = {.fd = -1};
-		facts_of_here(&server, claim->session, &facts);
-		facts.local = strncmp(claim->address, "unix:", 5) == 0;
-		facts.restored = true;
-		snprintf(facts.address, sizeof facts.address, "%s", claim->address);
-		result = write_claim(claim->fd, &facts);
+		ssize_t n = pread(claim->fd, now, sizeof now, 0);
+		if (n > 0 && parse(now, (size_t)n, &facts)) {
+			facts.restored = true;
+			result = write_claim(claim->fd, &facts);
+		}
 	} else if (claim->before_size) {
 		result = write_text(claim->fd, claim->before, claim->before_size);
 	} else if (unlinkat(claim->directory, FILE_NAME, 0)) {

@@ -29,14 +29,13 @@ struct ckt_ctl_claim {
 	bool made;         /* there was none before */
 	char before[CKT_CLAIM_TEXT_MAX];
 	size_t before_size;
-	char session[CKT_SESSION_ID_SIZE + 1], address[CKT_ADDRESS_TEXT_MAX];
 };
 
 /*
  * path: of the directory, for messages.  session: of the image, empty if its manifest cannot be
  * read.  --fork takes none, --again takes over without asking.
  */
-int ckt_ctl_claim_take(const struct ckt_ctl_args *args, const struct ckt_ctl_server *server,
+int ckt_ctl_claim_take(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	const char *path, int directory, const char *session, struct ckt_ctl_claim *ret_claim);
 /* The session is restored, or it is not; ends the claim's lock.  A claim of {.fd = -1} is fine. */
 void ckt_ctl_claim_settle(struct ckt_ctl_claim *claim, bool restored);

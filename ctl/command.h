@@ -39,10 +39,6 @@ struct ckt_ctl_args {
 	const char *incremental;       /* checkpoint --incremental BASE */
 	const char *every, *keep;      /* checkpoint --every 30s --keep 3 */
 	const char *server_side;       /* checkpoint, restore --server-side NAME */
-	const char *image_key;         /* the last --image-key FILE */
-	const char *image_keys[CKT_CTL_KEYS_MAX]; /* every one */
-	unsigned image_key_count;
-	bool fork, again; /* restore */
 	bool to_memory, compress;      /* checkpoint */
 	const char *pause_for, *until; /* pause --for 30m --until 18:00 */
 	bool follow;                   /* events --follow */
@@ -57,6 +53,11 @@ struct ckt_ctl_args {
 		*session_host_memory;
 	/* certificate */
 	const char *dir, *out, *address, *days, *permit, *fingerprint;
+	/* the last --image-key FILE, and every one */
+	const char *image_key, *image_keys[CKT_CTL_KEYS_MAX];
+	unsigned image_key_count;
+	/* restore; checkpoint */
+	bool fork, again, encrypt;
 	const char *command; /* the subcommand */
 	char *const *words;  /* the arguments after it; not owned */
 	int word_count;

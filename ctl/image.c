@@ -22,6 +22,7 @@
 #include "ctl/memory_images.h"
 #include "ctl/print.h"
 #include "ctl/progress.h"
+#include "ctl/sealed_image.h"
 #include "ctl/subcommands.h"
 
 static const char *hex(const char *bytes, size_t size, char *buffer)
@@ -442,6 +443,31 @@ static int flatten(const struct ckt_ctl_args *args, const struct ckt_ctl_chain *
 	return status;
 }
 
+static int decrypt(const struct ckt_ctl_args *args)
+{
+	char path[CKT_CTL_PATH_SIZE];
+	struct ckt_ctl_partial partial = {.fd = -1};
+	int from = open(args->words[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int status = from < 0 ? ckt_ctl_refuse(args->words[1], strerror(errno))
+		: !ckt_ctl_image_is_sealed(from)
+		? ckt_ctl_refuse(args->words[1], "is no encrypted image: use it as it is")
+		: ckt_ctl_path_copy(args->words[2], path);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_partial_make(path, &partial);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_image_unseal(args, args->words[1], from, partial.fd);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_partial_keep(&partial);
+	if (status != CKT_EXIT_DONE)
+		ckt_ctl_partial_drop(&partial);
+	else if (args->json)
+		status = ckt_ctl_json_print(
+			json_pack("{s:o}", "directory", ckt_ctl_json_text(path)));
+	if (from >= 0)
+		close(from);
+	return status;
+}
+
 int ckt_ctl_image(const struct ckt_ctl_args *args)
 {
 	static struct ckt_ctl_chain one, two;
@@ -450,7 +476,7 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 		int words;
 		int (*alone)(const struct ckt_ctl_args *args);
 	} verbs[] = {{"show", 2, NULL}, {"verify", 2, NULL}, {"diff", 3, NULL},
-		{"flatten", 3, NULL}, {"list", 1, ckt_ctl_kept_list},
+		{"flatten", 3, NULL}, {"decrypt", 3, decrypt}, {"list", 1, ckt_ctl_kept_list},
 		{"remove", 2, ckt_ctl_kept_remove}};
 	enum { VERBS = sizeof verbs / sizeof *verbs };
 	unsigned verb = 0;
@@ -459,8 +485,8 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 	if (verb == VERBS || args->word_count != verbs[verb].words) {
 		fprintf(stderr,
 			"cricketctl: usage: image show DIR, image verify DIR, image "
-			"diff OLD NEW, image flatten DIR NEW, image list or image "
-			"remove memory:NAME\n");
+			"diff OLD NEW, image flatten DIR NEW, image decrypt DIR NEW "
+			"--image-key FILE, image list or image remove memory:NAME\n");
 		return CKT_EXIT_USAGE;
 	}
 	if (verbs[verb].alone)

@@ -18,8 +18,8 @@ static int print_key(const struct ckt_ctl_args *args, const struct ckt_image_key
 	char text[2 * CKT_IMAGE_KEY_ID + 1];
 	ckt_image_key_text(key->id, text);
 	if (args->json)
-		return ckt_ctl_json_print(json_pack("{s:s, s:o}", "key", text, "file",
-			ckt_ctl_json_text(args->words[1])));
+		return ckt_ctl_json_print(json_pack(
+			"{s:s, s:o}", "key", text, "file", ckt_ctl_json_text(args->words[1])));
 	printf("key %s in %s\n", text, args->words[1]);
 	return ckt_ctl_flush();
 }
@@ -28,10 +28,11 @@ static int make(const struct ckt_ctl_args *args)
 {
 	struct ckt_image_key key;
 	int result = ckt_image_key_make(args->words[1], &key);
-	int status = result == -EEXIST ? ckt_ctl_refuse(args->words[1],
-						 "exists: name another file, for images need their old keys")
-		: result               ? ckt_ctl_refuse(args->words[1], strerror(-result))
-				       : print_key(args, &key);
+	int status = result == -EEXIST
+		? ckt_ctl_refuse(args->words[1],
+			  "exists: name another file, for images need their old keys")
+		: result ? ckt_ctl_refuse(args->words[1], strerror(-result))
+			 : print_key(args, &key);
 	explicit_bzero(&key, sizeof key);
 	return status;
 }

@@ -37,6 +37,7 @@ const struct ckt_ctl_option ckt_ctl_options[] = {
 		 "a key of yours that vouches for images; may be given several times: the first one writes, all read",
 		 CKT_VALUE_FILE},
 		OF_SOME, VALUE(image_key)},
+	{{"encrypt", NULL, "encrypt the image with the first --image-key"}, OF_SOME, FLAG(encrypt)},
 	{{"fork", NULL, "a further copy of an image that a session was already restored from"},
 		OF_SOME, FLAG(fork)},
 	{{"again", NULL,
@@ -132,17 +133,18 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		"record a running session's calls for Perfetto", ckt_ctl_trace,
 		.values = {CKT_VALUE_SESSION}},
 	{"checkpoint", 1, 2, false,
-		"stop with-client deadline server-side compress incremental every keep to-memory job image-key",
+		"stop with-client deadline server-side compress incremental every keep to-memory job image-key encrypt",
 		"checkpoint SESSION DIR|--to-memory [NAME] [--stop] [--with-client] [--incremental BASE]\n"
 		"             [--every 30s [--keep 3]] [--compress] [--server-side NAME] [--deadline SECONDS]\n"
-		"             [--image-key FILE]\n"
+		"             [--image-key FILE [--encrypt]]\n"
 		"       checkpoint --job NAME DIR [--server ADDRESS ...] [--stop] [--compress] [--deadline SECONDS]\n"
 		"             [--image-key FILE]",
 		"write a session to DIR; --stop ends it then", ckt_ctl_checkpoint,
 		"Images, those of --every too, do not rescue a program that has gone on since: when its worker dies, an older image of its session\n"
 		"is refused.  Use migrate, --stop or --with-client.\n",
 		.values = {CKT_VALUE_SESSION, CKT_VALUE_DIRECTORY}},
-	{"restore", 0, 1, false, "gpu server-side client-address with-client job place image-key fork again",
+	{"restore", 0, 1, false,
+		"gpu server-side client-address with-client job place image-key fork again",
 		"restore DIR|memory:NAME|--server-side NAME [--with-client] [--gpu N] [--client-address ADDRESS]\n"
 		"             [--image-key FILE ...] [--again | --fork]\n"
 		"       restore --job DIR [--server ADDRESS ...] [--place N,N,...] [--gpu N,N,...] [--client-address ADDRESS]\n"
@@ -151,11 +153,12 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 	{"redirect", 1, 1, false, "to", "redirect SESSION --to ADDRESS",
 		"tell the client on this host where its session lives now", ckt_ctl_redirect,
 		.values = {CKT_VALUE_SESSION}},
-	{"image", 1, 3, false, "",
-		"image show|verify|diff|flatten DIR [DIR], image list, image remove memory:NAME",
+	{"image", 1, 3, false, "image-key",
+		"image show|verify|diff|flatten DIR [DIR], image list, image remove memory:NAME\n"
+		"       image decrypt DIR NEW --image-key FILE",
 		"look into images, check them, make one of a chain; those in memory", ckt_ctl_image,
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_DIRECTORY, CKT_VALUE_DIRECTORY},
-		.first_words = "show verify diff flatten list remove"},
+		.first_words = "show verify diff flatten decrypt list remove"},
 	{"image-key", 2, 2, false, "image-key",
 		"image-key make|show FILE, image-key sign DIR --image-key FILE",
 		"keys that vouch for images", ckt_ctl_image_key,

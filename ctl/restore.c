@@ -27,6 +27,7 @@
 #include "ctl/job/job.h"
 #include "ctl/print.h"
 #include "ctl/progress.h"
+#include "ctl/sealed_image.h"
 #include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "ctl/transfer.h"
@@ -178,16 +179,33 @@ struct ckt_ctl_passing {
 	const struct ckt_ctl_args *args;
 	struct ckt_ctl_voucher voucher;
 	struct ckt_ctl_claim claim;
+	struct ckt_ctl_plain plain; /* of an encrypted image */
 };
+
+static int decrypt(const struct ckt_ctl_args *args, const char *path, int from,
+	struct ckt_ctl_plain *ret_plain)
+{
+	/* Each of a job has a thread, and what a signal removes is one directory. */
+	if (args->job)
+		return ckt_ctl_refuse(path, "is encrypted, as an image of a job cannot be");
+	int status = ckt_ctl_plain_make(ret_plain);
+	return status == CKT_EXIT_DONE ? ckt_ctl_image_unseal(args, path, from, ret_plain->fd)
+				       : status;
+}
 
 int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	const char *path, struct ckt_ctl_progress *progress, struct ckt_ctl_passing **ret_passing)
 {
 	struct ckt_ctl_passing *p = calloc(1, sizeof *p);
 	if (p)
-		p->claim.fd = -1;
-	int status = p ? ckt_ctl_chain_open(path, false, &p->chain)
-		       : ckt_ctl_refuse(path, "out of memory");
+		p->claim.fd = p->plain.fd = -1;
+	int place = p ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int status = p ? CKT_EXIT_DONE : ckt_ctl_refuse(path, "out of memory");
+	if (place >= 0 && ckt_ctl_image_is_sealed(place))
+		status = decrypt(args, path, place, &p->plain);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_chain_open(
+			p->plain.fd < 0 ? path : p->plain.path, false, &p->chain);
 	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
 		status = ckt_ctl_refuse(path,
 			"builds on too many images: merge one of its images with "
@@ -199,13 +217,15 @@ int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 			&p->voucher);
 	}
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_claim_take(args, server, path, p->chain.fds[0],
+		status = ckt_ctl_claim_take(args, server, path, place,
 			p->chain.read ? p->chain.image.session : "", &p->claim);
 	if (status == CKT_EXIT_DONE && !server->is_unix)
 		status = chain_send(args, server, &p->chain, p->names, progress);
 	for (; status == CKT_EXIT_DONE && !server->is_unix && p->stage_count < p->chain.count;
 		p->stage_count++)
 		p->stages[p->stage_count].stage = p->names[p->stage_count];
+	if (place >= 0)
+		close(place);
 	if (status == CKT_EXIT_DONE)
 		*ret_passing = p;
 	else
@@ -218,6 +238,7 @@ void ckt_ctl_passing_close(struct ckt_ctl_passing *p)
 	if (p) {
 		ckt_ctl_claim_settle(&p->claim, false);
 		ckt_ctl_chain_close(&p->chain);
+		ckt_ctl_plain_remove(&p->plain);
 	}
 	free(p);
 }
@@ -310,7 +331,8 @@ static int check_options(const struct ckt_ctl_args *args)
 	if (args->place)
 		return refuse_options("--place needs restore --job");
 	if (args->fork && args->again)
-		return refuse_options("--fork makes a further copy, --again takes over: choose one");
+		return refuse_options(
+			"--fork makes a further copy, --again takes over: choose one");
 	int status = ckt_ctl_check_place(args, args->word_count == 1);
 	const char *kept = status == CKT_EXIT_DONE && !args->server_side
 		? ckt_ctl_kept_name(args->words[0])

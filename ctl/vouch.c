@@ -74,7 +74,9 @@ static int hash_client(int directory, uint8_t ret_hash[CKT_IMAGE_HASH])
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	int count = scandirat(fd, ".", &entries, is_restored, by_bytes),
-	    result = count < 0 ? -errno : count > CLIENT_FILES_MAX ? -E2BIG : 0;
+	    result = count < 0             ? -errno
+		: count > CLIENT_FILES_MAX ? -E2BIG
+					   : 0;
 	sha256_init(&sha);
 	for (int i = 0; i < count; i++) {
 		if (!result)
@@ -155,8 +157,7 @@ int ckt_ctl_vouch_owner(const struct ckt_ctl_args *args, const char *session, in
 {
 	struct ckt_image_keys keys;
 	char name[CKT_IMAGE_SESSION + 1];
-	ckt_image_mac mac = {
-		.session = name, .uid = (u_int)getuid(), .made = (int64_t)time(NULL)};
+	ckt_image_mac mac = {.session = name, .uid = (u_int)getuid(), .made = (int64_t)time(NULL)};
 	if (!args->image_key_count)
 		return CKT_EXIT_DONE;
 	int status = ckt_ctl_keys_read(args, &keys);

@@ -75,8 +75,7 @@ static int read_key(int fd, struct ckt_image_key *ret_key)
 	struct stat st;
 	if (fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
-		st.st_mode & 0077)
+	if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & 0077)
 		return -EPERM;
 	ssize_t n = read_some(fd, data, sizeof data);
 	int result = n < 0 ? (int)n : parse(data, (size_t)n, bytes);
@@ -97,7 +96,7 @@ int ckt_image_key_read(
 	if (!result)
 		return 0;
 	snprintf(ret_message, message_size, "cannot use image key %.300s: %s", path,
-		result == -EPERM         ? "others may read it: give it to this user and set mode 0600"
+		result == -EPERM ? "others may read it: give it to this user and set mode 0600"
 			: result == -EBADMSG ? "it holds no key of 32 bytes: make one with "
 					       "'cricketctl image-key make FILE'"
 					     : strerror(-result));
@@ -113,8 +112,7 @@ int ckt_image_keys_add(
 			path, CKT_IMAGE_KEYS_MAX);
 		return -E2BIG;
 	}
-	int result =
-		ckt_image_key_read(path, &keys->keys[keys->count], ret_message, message_size);
+	int result = ckt_image_key_read(path, &keys->keys[keys->count], ret_message, message_size);
 	keys->count += !result;
 	return result;
 }
@@ -176,7 +174,7 @@ int ckt_image_file_hash(int fd, uint8_t ret_hash[CKT_IMAGE_HASH])
 }
 
 enum { MAC_MAX = 4 + CKT_IMAGE_KEY_ID + 4 + 12 + 4 + 8 + 3 * CKT_IMAGE_HASH };
-_Static_assert(MAC_MAX * CKT_IMAGE_MACS <= CKT_IMAGE_MAC_FILE_MAX, "a file holds all of them");
+_Static_assert(MAC_MAX *CKT_IMAGE_MACS <= CKT_IMAGE_MAC_FILE_MAX, "a file holds all of them");
 
 /* Encodes it; the size, or -EINVAL. */
 static int encode(const ckt_image_mac *mac, uint8_t ret_data[MAC_MAX])
@@ -232,7 +230,11 @@ int ckt_image_macs_decode(const void *data, size_t size, struct ckt_image_macs *
 		if (!good)
 			return -EBADMSG;
 	}
-	return 0;
+	/* One text has one form: no padding and no bytes behind a string's end. */
+	uint8_t again[CKT_IMAGE_MAC_FILE_MAX];
+	return ckt_image_macs_encode(ret_macs, again) == (int)size && !memcmp(again, data, size)
+		? 0
+		: -EBADMSG;
 }
 
 int ckt_image_macs_encode(
@@ -293,8 +295,8 @@ int ckt_image_macs_write(int directory, const struct ckt_image_macs *macs)
 		return size;
 	if (unlinkat(directory, temporary, 0) && errno != ENOENT)
 		return -errno;
-	int fd = openat(directory, temporary,
-		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(
+		directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int result = fd < 0 ? -errno : write_all(fd, data, (size_t)size);
 	if (fd >= 0)
 		close(fd);
@@ -340,7 +342,8 @@ int ckt_image_macs_check(const struct ckt_image_macs *macs, const struct ckt_ima
 					"the image from another copy");
 				return -EBADMSG;
 			}
-			if (manifest && memcmp(manifest, mac->manifest, sizeof mac->manifest) != 0) {
+			if (manifest &&
+				memcmp(manifest, mac->manifest, sizeof mac->manifest) != 0) {
 				snprintf(ret_message, message_size,
 					"the manifest was changed since its MAC was made: restore "
 					"the image from another copy");

@@ -52,7 +52,8 @@ int ckt_image_keys_add(
 /* Writes a new key as hexadecimal digits into a new file of mode 0600, and fsyncs it. */
 int ckt_image_key_make(const char *path, struct ckt_image_key *ret_key);
 /* Hexadecimal digits of its id. */
-void ckt_image_key_text(const uint8_t id[CKT_IMAGE_KEY_ID], char ret_text[2 * CKT_IMAGE_KEY_ID + 1]);
+void ckt_image_key_text(
+	const uint8_t id[CKT_IMAGE_KEY_ID], char ret_text[2 * CKT_IMAGE_KEY_ID + 1]);
 
 /* SHA-256 of an open file from its beginning, whatever its offset. */
 int ckt_image_file_hash(int fd, uint8_t ret_hash[CKT_IMAGE_HASH]);

@@ -24,6 +24,7 @@ enum { HEADER_SIZE = 3 * 4 + 8 + CKT_IMAGE_HASH };
  * appended.
  */
 enum { APPENDED_BYTES_MAX = 256 };
+enum { SEALED_MAGIC = 0x436b4531 }; /* sealed_file.c */
 #define MANIFEST_BYTES_MAX ((uint64_t)4 << 30)
 
 static void checksum(const uint8_t *data, size_t size, char *ret_hash)
@@ -202,7 +203,14 @@ static int read_header(const uint8_t *data, size_t size, ckt_image_header *ret_h
 	char sum[CKT_IMAGE_HASH];
 	xdrmem_create(
 		&xdr, (char *)data, size < HEADER_SIZE ? (u_int)size : HEADER_SIZE, XDR_DECODE);
-	if (!xdr_ckt_image_header(&xdr, ret_header) || ret_header->magic != CKT_IMAGE_MAGIC)
+	bool decoded = xdr_ckt_image_header(&xdr, ret_header);
+	if (decoded && ret_header->magic == SEALED_MAGIC) {
+		snprintf(ret_message, message_size,
+			"the image is encrypted: decrypt it with 'cricketctl image decrypt DIR NEW "
+			"--image-key FILE'");
+		return -EBADMSG;
+	}
+	if (!decoded || ret_header->magic != CKT_IMAGE_MAGIC)
 		return damaged(ret_message, message_size, "not a manifest of an image");
 	if (ret_header->major != CKT_IMAGE_MAJOR) {
 		snprintf(ret_message, message_size,

@@ -260,8 +260,7 @@ static int commit(void *data)
 		result = sync_directory(saving->fd);
 	saving->status = result
 		? ckt_ctl_refuse(saving->partial->path, strerror(-result))
-		: ckt_ctl_vouch_owner(
-			  saving->args, saving->client->session, saving->partial->fd);
+		: ckt_ctl_vouch_owner(saving->args, saving->client->session, saving->partial->fd);
 	if (saving->status == CKT_EXIT_DONE)
 		saving->status = ckt_ctl_partial_keep(saving->partial);
 	return saving->status == CKT_EXIT_DONE ? 0 : -EIO;
@@ -295,8 +294,11 @@ static int dump(const struct ckt_ctl_args *args, struct ckt_ctl_client *client,
 {
 	bool stop = args->stop;
 	char message[MESSAGE_SIZE];
-	struct saving saving = {
-		.args = args, .client = client, .partial = partial, .fd = -1, .status = CKT_EXIT_DONE};
+	struct saving saving = {.args = args,
+		.client = client,
+		.partial = partial,
+		.fd = -1,
+		.status = CKT_EXIT_DONE};
 	/*
 	 * Read before the dump: from then on only the program itself can start or end its threads.
 	 */

@@ -374,6 +374,8 @@ void ckt_options_print(const struct ckt_options *options, FILE *file)
 			const struct ckt_list *list = member;
 			for (unsigned item = 0; item < list->count; item++)
 				fprintf(file, "%s = %s\n", entry->option.name, list->items[item]);
+			if (!list->count)
+				fprintf(file, "# %s =\n", entry->option.name);
 			continue;
 		}
 		if (entry->type == CKT_SERVER_OPTION_TEXT && !*(char *const *)member) {

@@ -65,7 +65,6 @@ struct ckt_options {
 	unsigned drain;         /* seconds */
 	bool replace;
 	char *image_dir;         /* NULL: SOCKET.images */
-	struct ckt_list image_key; /* files, or "server-key"; the first one writes */
 	uint64_t image_memory;   /* bytes; 0: half of the host's */
 	char *module_cache;      /* a directory or "off"; NULL: module_cache.h */
 	char *hooks;             /* a directory; NULL: none */
@@ -77,6 +76,8 @@ struct ckt_options {
 	char *log;               /* "auto", "stderr" or "journal" */
 	char *log_level;
 	char *config;
+	/* files, or "server-key"; the first one writes */
+	struct ckt_list image_key;
 	bool print_config, version, help;
 };
 

@@ -67,6 +67,7 @@ CALLS = {
     "drain": (u32(0) + text(""), None, "look", "ok"),
     "durable": (text(""), None, None, "ok"),
     "replace": (b"", None, None, "refused"),
+    "image_mac": (text("") + bytes(16) + u32(0) + bytes(32) + u32(0), None, None, "ok"),
     "watch": None,  # it has no line: see test_watch
     # Reading a trace has a line only where it is refused.
     "trace_read": (text("0123456789ab") + u32(1) + u32(0) + u64(0), "0123456789ab", None, "refused"),

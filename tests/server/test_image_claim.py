@@ -108,14 +108,16 @@ class Claim(Whole):
         # What fails leaves the claim of the one that had it.
         self.refused(third, "--again", "--gpu", "63", because="GPU")
         self.assertEqual(self.claim()["host"], "elsewhere")
-        # A TCP address, where this user may not see every session.
-        self.claim(host=os.uname().nodename, local=False, server="127.0.0.1:9")
+        # A host of the same name, or this one before its last start; and a container, which has another directory under that path.
+        said = self.claim(host=os.uname().nodename)
+        self.claim(boot="another")
         self.refused(third, because="and may go on there")
-        # This host was started anew since.
-        self.claim(local=True, boot="another")
-        self.ctl(third, "restore", self.image)
-        self.ctl(third, "kill", session)
-        self.claim(host="elsewhere")
+        self.claim(boot=said["boot"], place="1:2")
+        self.refused(third, because="and may go on there")
+        self.claim(place="")
+        self.refused(third, because="and may go on there")
+        self.claim(place=said["place"], server="127.0.0.1:9")
+        self.refused(third, because="and may go on there")
         self.ctl(third, "restore", self.image, "--again")
         self.assertNotEqual(self.claim()["host"], "elsewhere")
         self.assertEqual(self.finish(program)[0], self.expected())

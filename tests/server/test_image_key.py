@@ -292,6 +292,75 @@ class ImageKey(Whole):
         self.ctl(second, "restore", self.path("term/" + session))
         self.assertEqual(self.finish(program)[0], self.expected())
 
+    def test_encrypted(self):
+        """Nothing of the session is in the files; the key opens them, from near and far, and only the key does."""
+        first, target, key = self.server("first"), self.server("target", "--image-key", self.key("servers")), self.key()
+        program, session = self.start(first)
+        image, plain = self.path("image"), self.path("plain")
+        for words in (("--encrypt",), ("--encrypt", "--image-key", key, "--incremental", image), ("--encrypt", "--image-key", key, "--every", "9s")):
+            code, _, err = self.may_fail(first, "checkpoint", session, image, *words)
+            self.assertEqual(code, 2, err)
+        self.ctl(first, "checkpoint", session, plain)
+        self.ctl(first, "checkpoint", session, self.path("image2"), "--image-key", key, "--encrypt")
+        self.ctl(first, "checkpoint", session, image, "--stop", "--image-key", key, "--encrypt")
+        with open(plain + "/manifest", "rb") as f:
+            self.assertIn(session.encode(), f.read())
+        for name in os.listdir(image):
+            with open(os.path.join(image, name), "rb") as f:
+                data = f.read()
+            self.assertEqual(data[:4], b"CkE1")
+            self.assertNotIn(session.encode(), data)
+            self.assertNotIn(b"nbody", data)
+        self.assertEqual([n for n in os.listdir("/dev/shm") if n.startswith("cricket-plain-")], [])
+        second = self.server("second")
+        self.refused(second, image, because="is encrypted: give its key with --image-key")
+        self.refused(second, image, "--image-key", self.key("another"), because="it is encrypted with key ")
+        for change in ("manifest", "manifest-mac", "data-0"):
+            bad = self.copy(image, "bad")
+            self.change(os.path.join(bad, change), os.path.getsize(os.path.join(bad, change)) // 2)
+            self.refused(second, bad, "--image-key", key, because=change + ": it was changed since it was encrypted")
+            # A file of another image with the same key.
+            bad = self.copy(image, "bad")
+            shutil.copy(os.path.join(self.path("image2"), change), bad)
+            self.refused(second, bad, "--image-key", key, because="it was changed since it was encrypted")
+            bad = self.copy(image, "bad")
+            os.unlink(os.path.join(bad, change))
+            self.refused(second, bad, "--image-key", key, because="manifest" if change != "data-0" else "data-0 is missing")
+        code, _, err = self.may_fail(second, "image", "show", image)
+        self.assertEqual(code, 1)
+        self.assertIn("cricketctl image decrypt DIR NEW --image-key FILE", err)
+        runner.cricketctl(self.tree, "image", "decrypt", image, self.path("open"), "--image-key", key)
+        self.assertTrue(self.image_is_whole(self.path("open")))
+        # A key of the server's that did not vouch does not now either.
+        self.refused(target, image, "--image-key", key, because="no key given vouches")
+        self.ctl(second, "restore", image, "--image-key", key)
+        self.assertIn("claim.json", os.listdir(image))
+        self.refused_while_there(self.server("third"), image, key)
+        self.assertEqual(self.finish(program)[0], self.expected())
+        self.assertEqual([n for n in os.listdir("/dev/shm") if n.startswith("cricket-plain-")], [])
+
+    def refused_while_there(self, server, image, key):
+        code, _, err = self.may_fail(server, "restore", image, "--image-key", key)
+        self.assertEqual(code, 1)
+        self.assertIn("and goes on there", err)
+
+    def test_job(self):
+        """Each session of a job has a MAC of its own, and one that was changed keeps all of them away."""
+        first, target, key = self.server("first"), self.server("target"), self.key()
+        program, session = self.start(first, CRICKET_JOB="train")
+        image = self.path("image")
+        self.ctl(first, "checkpoint", "--job", "train", image, "--stop", "--image-key", key)
+        self.assertEqual(os.path.getsize(os.path.join(image, session, "manifest-mac")), MAC_BYTES)
+        bad = self.copy(image, "bad")
+        self.change(os.path.join(bad, session, "manifest"), 60)
+        code, _, err = self.may_fail(target, "restore", "--job", bad, "--image-key", key)
+        self.assertEqual(code, 1)
+        self.assertIn("the manifest was changed since its MAC was made", err)
+        self.assertEqual(runner.sessions_of(self.tree, target), [])
+        self.ctl(target, "restore", "--job", image, "--image-key", key)
+        self.assertTrue(os.path.exists(os.path.join(image, session, "claim.json")))
+        self.assertEqual(self.finish(program)[0], self.expected())
+
     def test_migrate(self):
         """Between servers with one key; and not to a server with another, where the session stays."""
         key = self.key()

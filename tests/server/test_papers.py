@@ -82,8 +82,9 @@ class Papers(unittest.TestCase):
         # The parts of the page between a subcommand's head and the next; one with --job has a head of its own.
         parts = collections.defaultdict(str)
         for part in re.split(r"\.TP\n\.B[IR]? \"?", page):
-            if re.match(r"\w+", part):
-                parts[re.match(r"\w+", part).group()] += part
+            name = re.match(r"\w[\w-]*", part)
+            if name:
+                parts[name.group()] += part
         for subcommand in table("cricketctl")["subcommands"]:
             wanted = set(subcommand["options"])
             with self.subTest(subcommand=subcommand["name"]):
@@ -133,7 +134,7 @@ class Papers(unittest.TestCase):
             self.assertEqual(self.offers("cricketctl", subcommand["name"], "--"), everywhere | {"--" + name for name in subcommand["options"]})
         for program in ("cricket-run", "cricket-server"):
             self.assertEqual(self.offers(program, "--"), {"--" + name for name in names(table(program)["options"])})
-        self.assertEqual(self.offers("cricketctl", "image", ""), {"show", "verify", "diff", "flatten", "list", "remove"})
+        self.assertEqual(self.offers("cricketctl", "image", ""), {"show", "verify", "diff", "flatten", "decrypt", "list", "remove"})
         self.assertEqual(self.offers("cricket-server", "--log-level", "w"), {"warning"})
         # A value is not the subcommand, and what its option takes has no list.
         self.assertEqual(self.offers("cricketctl", "--server", "ps"), set())

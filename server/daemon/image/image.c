@@ -141,8 +141,8 @@ static void save_vouched(void *context, const uint8_t *data, size_t size, const 
 static bool save_vouch(
 	struct save *save, struct ckt_session *session, const struct ckt_worker_save2_res *res)
 {
-	struct ckt_stage *stage = session->server->image_keys && !save->kept && *save->name &&
-			!save->peer->gone
+	struct ckt_stage *stage =
+		session->server->image_keys && !save->kept && *save->name && !save->peer->gone
 		? ckt_stage_find(save->peer, save->name)
 		: NULL;
 	if (!stage)
@@ -155,14 +155,23 @@ static bool save_vouch(
 		0;
 }
 
+/* saved: NULL if it is not.  If nobody waits for the image any more, removes it. */
+static void keep_in_memory(const struct save *save, const struct ckt_worker_save2_res *saved)
+{
+	if (saved && save->kept && !save->peer->gone)
+		ckt_memory_image_commit(save->kept, saved->image);
+	else
+		ckt_memory_image_free(save->kept);
+}
+
 static void save_done(struct ckt_session *session, void *context, int error, void *answer)
 {
 	struct save *save = context;
 	struct ckt_peer *peer = save->peer;
 	struct ckt_worker_save2_res *res = answer;
 	char buffer[CKT_MESSAGE_MAX] = "";
-	ckt_control_result result = {CKT_CONTROL_OK,
-		(char *)(save->kept ? "" : ckt_image_mac_saved_text(peer->server))};
+	ckt_control_result result = {
+		CKT_CONTROL_OK, (char *)(save->kept ? "" : ckt_image_mac_saved_text(peer->server))};
 	bool done = !error && !res->status;
 	ckt_fault(CKT_FAULT_SERVER_SAVED);
 	drop_broker(peer);
@@ -183,11 +192,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 			(unsigned long long)res->bytes, (unsigned long long)res->stopped_us);
 	if (done && save->hold)
 		session->holder = peer;
-	/* Nobody waits for the image any more: removes it. */
-	if (done && save->kept && !peer->gone)
-		ckt_memory_image_commit(save->kept, res->image);
-	else
-		ckt_memory_image_free(save->kept);
+	keep_in_memory(save, done ? res : NULL);
 	if (done && save_vouch(save, session, res))
 		return;
 	if (ckt_peer_release(peer))
@@ -608,8 +613,9 @@ void ckt_control_restore2(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	/* An image in memory has never left the server. */
 	struct ckt_image_bond bond = {0};
 	if (count && !*buffer)
-		ckt_image_mac_take(peer, first_stage(peer, args->stages.stages_val,
-			args->stages.stages_len), &bond, buffer);
+		ckt_image_mac_take(peer,
+			first_stage(peer, args->stages.stages_val, args->stages.stages_len), &bond,
+			buffer);
 	struct ckt_session_spec spec = {.bond = bond,
 		.uid = ckt_peer_owner(peer),
 		.claimant = ckt_claimant_of(peer),
@@ -672,8 +678,9 @@ void ckt_control_preload(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		ckt_control_restore_obstacle(peer, args->gpu, buffer);
 	struct ckt_image_bond bond = {0};
 	if (count && !*buffer)
-		ckt_image_mac_take(peer, first_stage(peer, args->stages.stages_val,
-			args->stages.stages_len), &bond, buffer);
+		ckt_image_mac_take(peer,
+			first_stage(peer, args->stages.stages_val, args->stages.stages_len), &bond,
+			buffer);
 	struct ckt_session_spec spec = {.bond = bond,
 		.uid = ckt_peer_owner(peer),
 		.claimant = ckt_claimant_of(peer),

@@ -57,8 +57,8 @@ int ckt_image_mac_init(struct ckt_server *server, char *ret_message, size_t mess
 	for (unsigned i = 0; i < list->count && !result; i++)
 		result = strcmp(list->items[i], "server-key") == 0
 			? add_own(server, ret_message, message_size)
-			: ckt_image_keys_add(server->image_keys, list->items[i], ret_message,
-				  message_size);
+			: ckt_image_keys_add(
+				  server->image_keys, list->items[i], ret_message, message_size);
 	char text[2 * CKT_IMAGE_KEY_ID + 1];
 	if (result)
 		return result;
@@ -203,9 +203,8 @@ bool ckt_image_mac_take(struct ckt_peer *peer, const struct ckt_stage *stage,
 
 static void reply(struct ckt_peer *peer, const uint8_t *data, size_t size, const char *problem)
 {
-	ckt_control_image_mac_res res = {
-		.result = {problem ? CKT_CONTROL_REFUSED : CKT_CONTROL_OK,
-			(char *)(problem ? problem : "")},
+	ckt_control_image_mac_res res = {.result = {problem ? CKT_CONTROL_REFUSED : CKT_CONTROL_OK,
+						 (char *)(problem ? problem : "")},
 		.mac = {.mac_len = (u_int)size, .mac_val = (char *)data}};
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_image_mac_res, &res);
 }
@@ -216,7 +215,8 @@ static void made(void *context, const uint8_t *data, size_t size, const char *pr
 	char buffer[CKT_MESSAGE_MAX];
 	if (problem)
 		snprintf(buffer, sizeof buffer,
-			"cannot vouch for the image: %.400s: checkpoint the session again", problem);
+			"cannot vouch for the image: %.400s: checkpoint the session again",
+			problem);
 	if (ckt_peer_release(peer))
 		reply(peer, data, size, problem ? buffer : NULL);
 }
@@ -261,8 +261,8 @@ void ckt_control_image_mac(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	}
 	memcpy(bond.hash, args->hash, sizeof bond.hash);
 	peer->bond = (struct ckt_image_bond){0};
-	int result = check_macs(peer->server, (const uint8_t *)args->mac.mac_val,
-		args->mac.mac_len, &bond, buffer);
+	int result = check_macs(
+		peer->server, (const uint8_t *)args->mac.mac_val, args->mac.mac_len, &bond, buffer);
 	if (!result)
 		peer->bond = bond;
 	reply(peer, NULL, 0, result ? buffer : NULL);

@@ -52,10 +52,10 @@ bool ckt_image_mac_take(struct ckt_peer *peer, const struct ckt_stage *stage,
  * Asks the session's worker for the hash of that image, and calls done with the statement of the
  * server's first key: its bytes, or 0 bytes and the reason.  0 or -errno; then done is not called.
  */
-typedef void (*ckt_image_mac_done)(void *context, const uint8_t *data, size_t size,
-	const char *problem);
-int ckt_image_mac_ask(struct ckt_session *session, const char *image, ckt_image_mac_done done,
-	void *context);
+typedef void (*ckt_image_mac_done)(
+	void *context, const uint8_t *data, size_t size, const char *problem);
+int ckt_image_mac_ask(
+	struct ckt_session *session, const char *image, ckt_image_mac_done done, void *context);
 /* The same, into a manifest-mac in that directory, which is duplicated.  done gets no bytes. */
 int ckt_image_mac_write(struct ckt_session *session, const char *image, int directory,
 	ckt_image_mac_done done, void *context);

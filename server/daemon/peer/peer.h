@@ -57,7 +57,8 @@ struct ckt_peer {
 	int memory_fd; /* came with the hello: the client's pinned memory; -1 */
 	int *images;   /* what IMAGE passed: file brokers */
 	unsigned image_count;
-	struct ckt_image_bond bond; /* what IMAGE_MAC said of the next restore */
+	/* what IMAGE_MAC said of the next restore */
+	struct ckt_image_bond bond;
 	bool holds_job;                    /* see job.h */
 	char job_key[CKT_CONTROL_JOB_KEY]; /* of what it holds */
 	bool shows_job_key;

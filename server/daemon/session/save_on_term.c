@@ -115,7 +115,7 @@ static void save_done(struct ckt_session *session, void *context, int error, voi
 	struct ckt_worker_save2_res *res = answer;
 	ckt_broker_stop(save->broker);
 	int result = error ? error : res->status;
-	const char *why = !result           ? NULL
+	const char *why = !result       ? NULL
 		: !error && res->status ? res->message
 					: ckt_daemon_request_problem(result);
 	save->bytes = error ? 0 : res->bytes;
