@@ -309,3 +309,316 @@ static void test_random(void)
 UNIT_SUITE(quantum, {"fits", test_fits}, {"quantum", test_quantum}, {"max_wait", test_max_wait},
 	{"idle", test_idle}, {"least_needed", test_least_needed}, {"stays", test_stays},
 	{"between", test_between}, {"mixes", test_mixes}, {"random", test_random})
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/daemon/policy/quantum.c: who has its memory on a GPU, with a clock of the test's own. */
+#include "server/daemon/policy/quantum.h"
+
+#include <string.h>
+
+#include "tests/policy/quanta.h"
+#include "tests/unit/suite.h"
+
+#define MS INT64_C(1000000)
+#define SECOND (1000 * MS)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+/* At 50 GB/s each way this costs 43 ms, and a quantum is 1.4 s. */
+#define BYTES GIB
+
+enum { MEMBERS = 4 };
+
+static struct ckt_quantum quantum;
+static struct ckt_quantum_member members[MEMBERS];
+static struct ckt_quantum_decision decision;
+static int64_t now;
+
+/* All have their memory on the GPU, and are not idle. */
+static void begin(unsigned count)
+{
+	now = 5 * SECOND;
+	memset(members, 0, sizeof members);
+	ckt_quantum_init(&quantum, 60 * SECOND);
+	for (unsigned i = 0; i < count; i++) {
+		members[i].weight = 100;
+		members[i].here[0] = BYTES;
+		ckt_quantum_add(&quantum, &members[i], now);
+	}
+}
+
+static enum ckt_quantum_step decide(uint64_t free_bytes)
+{
+	ckt_quantum_decide(&quantum, 0, free_bytes, now, &decision);
+	return decision.step;
+}
+
+static void want(unsigned i, uint64_t bytes)
+{
+	members[i].want[0] = bytes;
+	members[i].want_since_ns = now;
+}
+
+static void out(unsigned i)
+{
+	members[i].here[0] = 0;
+	ckt_quantum_left(&quantum, &members[i], BYTES, 20 * MS, now);
+}
+
+static unsigned member_of(const struct ckt_quantum_member *member)
+{
+	return (unsigned)(member - members);
+}
+
+static void test_fits(void)
+{
+	begin(2);
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	IS(decision.again_ns, 0);
+	want(0, BYTES);
+	IS(decide(BYTES), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 0);
+	IS(decision.reason, CKT_QUANTUM_FITS);
+	/* Its room is kept. */
+	IS(ckt_quantum_kept(&quantum, NULL, 0), BYTES);
+	IS(ckt_quantum_kept(&quantum, &members[0], 0), 0);
+	want(1, MIB);
+	IS(decide(BYTES), CKT_QUANTUM_WAIT);
+	/* It does not take it: the other is served. */
+	now += CKT_QUANTUM_KEPT_NS;
+	IS(decide(BYTES), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 1);
+}
+
+static void test_quantum(void)
+{
+	begin(2);
+	out(1);
+	want(1, BYTES);
+	int64_t cost = ckt_quantum_cost_ns(&quantum, &members[0], &members[1], 0);
+	int64_t length = ckt_quantum_length_ns(&quantum, &members[0], &members[1], 0);
+	YES(cost > 35 * MS && cost < 50 * MS);
+	/* A switch takes 3% of the time. */
+	YES(length * 3 <= cost * 97 + 100 && length * 3 > cost * 96);
+	members[0].in_since_ns = now;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	IS(decision.again_ns, now + length);
+	now += length;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	IS(member_of(decision.member), 0);
+	IS(member_of(decision.waiter), 1);
+	IS(decision.reason, CKT_QUANTUM_OVER);
+	members[0].leaving = true;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	out(0);
+	IS(decide(BYTES), CKT_QUANTUM_ADMIT);
+	members[1].coming = true;
+	ckt_quantum_came(&members[1], now);
+	members[1].coming = false;
+	members[1].here[0] = BYTES;
+	want(0, BYTES);
+	/* Who has just come in is protected, however often somebody asks. */
+	for (int i = 0; i < 100; i++, now += MS)
+		IS(decide(0), CKT_QUANTUM_WAIT);
+	IS(ckt_quantum_switches(&members[0], now), 1);
+	IS(ckt_quantum_switches(&members[0], now + SECOND), 0);
+}
+
+static void test_max_wait(void)
+{
+	begin(4);
+	quantum.max_wait_ns = SECOND;
+	out(1);
+	out(2);
+	out(3);
+	for (unsigned i = 1; i < 4; i++)
+		want(i, BYTES);
+	int64_t cost = ckt_quantum_cost_ns(&quantum, &members[0], &members[1], 0);
+	IS(ckt_quantum_length_ns(&quantum, &members[0], &members[1], 0), SECOND / 3 - cost);
+	/* Never shorter than a switch. */
+	quantum.max_wait_ns = MS;
+	IS(ckt_quantum_length_ns(&quantum, &members[0], &members[1], 0), cost);
+}
+
+static void test_idle(void)
+{
+	begin(2);
+	out(1);
+	now += 10 * MS;
+	want(1, BYTES);
+	members[0].in_since_ns = now;
+	members[0].idle_since_ns = now;
+	ckt_quantum_note(&members[0], now);
+	int64_t cost = ckt_quantum_cost_ns(&quantum, &members[0], &members[1], 0);
+	/* Nothing is known of it: twice a switch. */
+	now += 2 * cost - 1;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	now++;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	IS(decision.reason, CKT_QUANTUM_WAS_IDLE);
+	/* It was idle for long before: next time at once. */
+	now += SECOND;
+	members[0].idle_since_ns = 0;
+	ckt_quantum_note(&members[0], now);
+	YES(members[0].gap_ns >= SECOND);
+	members[0].in_since_ns = now;
+	members[0].idle_since_ns = now;
+	ckt_quantum_note(&members[0], now);
+	now += CKT_QUANTUM_IDLE_LEAST_NS;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	/* Short times of idleness teach it the contrary. */
+	for (int i = 0; i < 10; i++) {
+		members[0].idle_since_ns = now;
+		ckt_quantum_note(&members[0], now);
+		now += MS;
+		members[0].idle_since_ns = 0;
+		ckt_quantum_note(&members[0], now);
+	}
+	members[0].in_since_ns = members[0].idle_since_ns = now;
+	now += CKT_QUANTUM_IDLE_LEAST_NS;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+}
+
+static void test_least_needed(void)
+{
+	begin(4);
+	out(3);
+	want(3, BYTES);
+	now += 100 * SECOND;
+	members[0].in_since_ns = now - 90 * SECOND;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	/* The longest there. */
+	YES(member_of(decision.member) != 0);
+	members[0].weight = 10;
+	decide(0);
+	IS(member_of(decision.member), 0);
+	members[1].priority = -1;
+	decide(0);
+	IS(member_of(decision.member), 1);
+	members[2].idle_since_ns = now - SECOND;
+	decide(0);
+	IS(member_of(decision.member), 2);
+	IS(decision.reason, CKT_QUANTUM_WAS_IDLE);
+	members[0].idle_since_ns = now - 2 * SECOND;
+	decide(0);
+	IS(member_of(decision.member), 0);
+	members[0].fixed = members[2].fixed = true;
+	decide(0);
+	IS(member_of(decision.member), 1);
+	/* Nobody leaves where that is not enough; one that suffices alone spares another. */
+	members[0].idle_since_ns = members[2].idle_since_ns = 0;
+	members[0].fixed = members[2].fixed = false;
+	members[3].want[0] = 4 * BYTES;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	members[3].want[0] = 2 * BYTES;
+	members[2].here[0] = 2 * BYTES;
+	decide(0);
+	IS(member_of(decision.member), 2);
+}
+
+static void test_stays(void)
+{
+	begin(2);
+	out(1);
+	want(1, BYTES);
+	now += 100 * SECOND;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	members[0].leaving = true;
+	ckt_quantum_failed(&members[0], now);
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	IS(decision.again_ns, now + CKT_QUANTUM_SKIP_NS);
+	/* No room is kept for who cannot be served. */
+	IS(ckt_quantum_kept(&quantum, NULL, 0), 0);
+	for (int i = 0; i < 20; i++)
+		ckt_quantum_failed(&members[0], now);
+	decide(0);
+	IS(decision.again_ns, now + CKT_QUANTUM_SKIP_MOST_NS);
+	now += CKT_QUANTUM_SKIP_MOST_NS;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+}
+
+static void test_between(void)
+{
+	begin(3);
+	out(1);
+	out(2);
+	want(1, 2 * BYTES);
+	now++;
+	want(2, BYTES / 2);
+	members[0].fixed = true;
+	/* The first cannot be served: the second fits beside. */
+	IS(decide(BYTES), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 2);
+	IS(decision.reason, CKT_QUANTUM_BETWEEN);
+	now += MS;
+	ckt_quantum_came(&members[2], now);
+	members[2].here[0] = BYTES / 2;
+	members[0].fixed = false;
+	now += 100 * SECOND;
+	members[2].in_since_ns = now;
+	/* It has no quantum against the first. */
+	IS(decide(BYTES / 2), CKT_QUANTUM_EVICT);
+}
+
+static struct quanta_program copies[8];
+static struct quanta_result result;
+
+static double ratio(uint64_t bytes, int64_t gpu_ns, int64_t own_ns, double rate)
+{
+	for (unsigned i = 0; i < 2; i++)
+		copies[i] = (struct quanta_program){
+			.bytes = bytes,
+			.gpu_ns = gpu_ns,
+			.own_ns = own_ns,
+			.rounds = 10,
+			.begins_ns = i * SECOND};
+	quanta_run(copies, 2, 16 * GIB, rate, 60 * SECOND, 4000 * SECOND, &result);
+	IS(result.finished, 2);
+	YES(!result.overfull);
+	return (double)result.ended_ns / (double)quanta_alone_ns(copies, 2);
+}
+
+/* Two copies of each of nvshare's mixes, the second a second later, against one after the other, in virtual time. */
+static void test_mixes(void)
+{
+	YES(ratio(4 * GIB, 10 * SECOND, 10 * SECOND, 50e9) <= 0.75);
+	IS(result.outs, 0);
+	YES(ratio(4 * GIB, 18 * SECOND, 2 * SECOND, 50e9) <= 1.03);
+	IS(result.outs, 0);
+	YES(ratio(14 * GIB, 10 * SECOND, 10 * SECOND, 50e9) <= 0.75);
+	YES(result.outs > 0 && result.outs <= 20);
+	YES(ratio(14 * GIB, 18 * SECOND, 2 * SECOND, 50e9) <= 1.03);
+	YES(result.outs > 0 && result.outs <= 20);
+	/* Idle times that are shorter than a switch: quanta alone, no switch for each of them. */
+	YES(ratio(14 * GIB, 90 * MS, 10 * MS, 50e9) <= 1.10);
+	YES(result.outs <= 4);
+}
+
+static uint64_t next(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return *state >> 33;
+}
+
+/* Whatever the mix: all end, the GPU is never too full, and nobody waits much longer than a round. */
+static void test_random(void)
+{
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		uint64_t state = seed;
+		unsigned count = 2 + (unsigned)(next(&state) % 7);
+		for (unsigned i = 0; i < count; i++)
+			copies[i] = (struct quanta_program){
+				.bytes = (1 + next(&state) % 15) * GIB,
+				.gpu_ns = (int64_t)(1 + next(&state) % 500) * 10 * MS,
+				.own_ns = (int64_t)(next(&state) % 500) * 10 * MS,
+				.rounds = 1 + (unsigned)(next(&state) % 8),
+				.begins_ns = (int64_t)(next(&state) % 1000) * 10 * MS};
+		quanta_run(copies, count, 16 * GIB, 50e9, 10 * SECOND, 4000 * SECOND, &result);
+		IS(result.finished, count);
+		YES(!result.overfull);
+		for (unsigned i = 0; i < count; i++)
+			YES(copies[i].longest_wait_ns <= 25 * SECOND);
+	}
+}
+
+UNIT_SUITE(quantum, {"fits", test_fits}, {"quantum", test_quantum}, {"max_wait", test_max_wait},
+	{"idle", test_idle}, {"least_needed", test_least_needed}, {"stays", test_stays},
+	{"between", test_between}, {"mixes", test_mixes}, {"random", test_random})
