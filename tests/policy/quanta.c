@@ -220,6 +220,9 @@ static void wish(struct quanta_program *p, int64_t now_ns)
 		? (m->idle_since_ns ? m->idle_since_ns : now_ns)
 		: m->out ? m->idle_since_ns
 			 : 0;
+	m->idle_since_ns = p->here && !p->on_gpu ? (m->idle_since_ns ? m->idle_since_ns : now_ns)
+		: m->out                         ? m->idle_since_ns
+						 : 0;
 	ckt_quantum_note(m, now_ns);
 }
 
@@ -253,8 +256,7 @@ static void decide(struct ckt_quantum *quantum, struct quanta_program *programs,
 {
 	struct ckt_quantum_decision decision;
 	for (;;) {
-		ckt_quantum_decide(
-			quantum, 0, budget - used(programs, count), now_ns, &decision);
+		ckt_quantum_decide(quantum, 0, budget - used(programs, count), now_ns, &decision);
 		if (!decision.step)
 			return;
 		struct quanta_program *p = program_of(decision.member);

@@ -75,6 +75,7 @@ struct quanta_program {
 	/* The run's own. */
 	struct ckt_quantum_member member;
 	int64_t left_ns; /* of the phase */
+	int64_t left_ns;  /* of the phase */
 	int64_t moves_ns; /* of the move that runs */
 	bool here, on_gpu;
 };

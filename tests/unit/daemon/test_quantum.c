@@ -566,6 +566,7 @@ static double ratio(uint64_t bytes, int64_t gpu_ns, int64_t own_ns, double rate)
 	for (unsigned i = 0; i < 2; i++)
 		copies[i] = (struct quanta_program){
 			.bytes = bytes,
+		copies[i] = (struct quanta_program){.bytes = bytes,
 			.gpu_ns = gpu_ns,
 			.own_ns = own_ns,
 			.rounds = 10,
@@ -605,8 +606,7 @@ static void test_random(void)
 		uint64_t state = seed;
 		unsigned count = 2 + (unsigned)(next(&state) % 7);
 		for (unsigned i = 0; i < count; i++)
-			copies[i] = (struct quanta_program){
-				.bytes = (1 + next(&state) % 15) * GIB,
+			copies[i] = (struct quanta_program){.bytes = (1 + next(&state) % 15) * GIB,
 				.gpu_ns = (int64_t)(1 + next(&state) % 500) * 10 * MS,
 				.own_ns = (int64_t)(next(&state) % 500) * 10 * MS,
 				.rounds = 1 + (unsigned)(next(&state) % 8),
