@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """TLS on the server's TCP connections: programs, cricketctl, who is refused and why, and connections that are slow, cut or killed."""
-import glob
 import json
 import os
 import signal
@@ -10,7 +9,7 @@ import ssl
 import struct
 import subprocess
 import sys
-import time
+import textwrap
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -337,13 +336,46 @@ class Tls(Whole):
         self.assertIn("and its key are read again", self.log_of(server))
 
     def test_moves(self):
-        """A program is checkpointed, restored and moved between servers with TLS; cricketctl carries the image."""
+        """With tokens, a program is saved and moved over TLS alone: its image, its own connection and cricketctl's."""
         expected = self.expected()
-        first, second = self.secure("first"), self.secure("second")
-        program, session = self.start(first, CRICKET_TLS_CA=self.pki.ca)
-        runner.cricketctl(self.tree, "--server", "unix:" + first.socket, "migrate", session, "--to", "unix:" + second.socket)
-        self.wait(lambda: self.state(second, session) is not None)
+        token = self.token("alice")
+        first, second = (self.secure(name, "--tokens", self.tokens) for name in ("first", "second"))
+        self.set_environment(CRICKET_TOKEN_FILE=token)
+        program, session = self.start(first, CRICKET_TLS_CA=self.pki.ca, CRICKET_TOKEN_FILE=token)
+        image = os.path.join(self.dir, "image")
+        self.ctl(first, "checkpoint", session, image)
+        self.assertTrue(self.image_is_whole(image))
+        self.ctl(first, "migrate", session, "--to", second.address)
+        self.wait(lambda: self.state(second, session) == "running")
+        self.assertEqual(json.loads(self.ctl(second, "stats", session, "--json"))["transport"], "tls")
         self.assertEqual(self.finish(program)[0], expected)
+        self.refused(second, "token", CRICKET_TLS_CA=self.pki.ca)
+
+    def test_lanes(self):
+        """Large copies go over connections of their own, each with TLS."""
+        server = self.secure("one")
+        code = textwrap.dedent("""
+            import ctypes, os, sys
+            cuda = ctypes.CDLL("libcuda.so.1")
+            memory, context, size = ctypes.c_uint64(), ctypes.c_void_p(), 32 << 20
+            assert cuda.cuInit(0) == 0
+            assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+            assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(size)) == 0
+            there, back = ctypes.create_string_buffer(os.urandom(size), size), ctypes.create_string_buffer(size)
+            assert cuda.cuMemcpyHtoD_v2(memory, there, ctypes.c_size_t(size)) == 0
+            assert cuda.cuMemcpyDtoH_v2(back, memory, ctypes.c_size_t(size)) == 0
+            print("same" if there.raw == back.raw else "other", flush=True)
+            sys.stdin.read()""")
+        environment = {**runner.clean_environment(), "HOME": self.home, "CRICKET_LANES": "3", "CRICKET_TLS_CA": self.pki.ca}
+        program = subprocess.Popen([self.tree.tool("cricket-run"), "--server", server.address, sys.executable, "-c", code], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, env=environment)
+        self.addCleanup(program.kill)
+        self.assertEqual(program.stdout.readline(), "same\n")
+        (session,) = json.loads(self.ctl(server, "ps", "--json"))["sessions"]
+        self.assertEqual((session["transport"], session["lanes"]), ("tls", 3))
+        self.wait(lambda: len(tls_children(server)) == 4)
+        program.communicate()
+        self.wait(lambda: tls_children(server) == [])
 
     def test_options(self):
         """What the server does not start with."""
