@@ -36,12 +36,12 @@ class Pki:
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def issue(self, name, names="DNS:localhost,IP:127.0.0.1", days="30"):
+    def issue(self, name, names="DNS:localhost,IP:127.0.0.1", days="30", kind=("ed25519",)):
         """(certificate, key)"""
         certificate, key, request, extensions = (self.path(name + end) for end in (".pem", ".key", ".csr", ".ext"))
         with open(extensions, "w", encoding="utf-8") as f:
             f.write("subjectAltName=%s\n" % names)
-        openssl("req", "-newkey", "ed25519", "-nodes", "-keyout", key, "-out", request, "-subj", "/CN=" + name)
+        openssl("req", "-newkey", *kind, "-nodes", "-keyout", key, "-out", request, "-subj", "/CN=" + name)
         openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.path("ca.key"), "-CAcreateserial", "-days", days, "-extfile", extensions,
                 "-out", certificate)
         os.chmod(key, 0o600)
@@ -138,6 +138,14 @@ class Tls(Whole):
         own = ("ca", "-config", self.pki.path("ca.cnf"), "-keyfile", self.pki.path("ca.key"), "-cert", self.pki.ca)
         openssl(*own, "-revoke", certificate)
         openssl(*own, "-gencrl", "-out", self.pki.path("crl.pem"))
+
+    def test_kinds_of_keys(self):
+        """RSA and elliptic curves, at both ends: the cage of a connection's process has the calls that they need."""
+        for name, kind in (("rsa", ("rsa:2048",)), ("ec", ("ec", "-pkeyopt", "ec_paramgen_curve:P-256"))):
+            with self.subTest(kind=name):
+                certificate, key = self.pki.issue(name, kind=kind)
+                server = self.secure(name, "--tls-ca", self.pki.ca, certificate=certificate, key=key)
+                self.assertEqual(self.run_program(server, CRICKET_TLS_CA=self.pki.ca, CRICKET_TLS_CERTIFICATE=certificate, CRICKET_TLS_KEY=key)[0], 0)
 
     def test_default_files(self):
         """A client finds its files in its home, and then never talks in the clear."""
@@ -264,6 +272,42 @@ class Tls(Whole):
                 client.close()
         self.addCleanup(lambda: (os.kill(child, signal.SIGKILL), os.waitpid(child, 0)))
         return "127.0.0.1:%d" % listener.getsockname()[1]
+
+    def test_other_channel(self):
+        """Who has a certificate that the client trusts, and carries the hello to the server over a channel of its own, gains nothing."""
+        server = self.secure("one")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key)
+        context.set_alpn_protocols(["sunrpc"])
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        child = os.fork()
+        if child == 0:
+            while True:
+                client, _ = listener.accept()
+                try:
+                    self.carry(server, context, client)
+                except (OSError, ConnectionError):
+                    pass
+        self.addCleanup(lambda: (os.kill(child, signal.SIGKILL), os.waitpid(child, 0)))
+        self.refused("127.0.0.1:%d" % listener.getsockname()[1], "does not prove that it holds the session's key", CRICKET_TLS_CA=self.pki.ca)
+
+    def carry(self, server, context, client):
+        """One hello and its answer, from channel to channel."""
+        def put(sock, data):
+            sock.sendall(struct.pack(">I", 0x80000000 | len(data)) + data)
+        other = self.connect(server)
+        # The greeting in the clear is the server's, with the offer.
+        with socket.create_connection(server.address.split(":")) as third:
+            put(client, self.record(third))
+        put(other, CALL)
+        self.record(other)
+        call = self.record(client)
+        put(client, call[:4] + REPLY[4:])
+        with context.wrap_socket(client, server_side=True) as near, self.context().wrap_socket(other, server_hostname="localhost") as far:
+            put(near, self.record(far))
+            put(far, self.record(near))
+            put(near, self.record(far))
 
     def test_killed(self):
         """The death of a connection's process ends that connection alone; its program goes on with another one."""
