@@ -46,7 +46,8 @@ static void find_all(void)
 	find("CRICKET_TLS_CA", "ca.pem", paths.ca);
 	const char *slash = strrchr(paths.ca, '/');
 	int length = slash ? (int)(slash - paths.ca) + 1 : 0;
-	if (*paths.ca && snprintf(paths.crl, PATH_SIZE, "%.*scrl.pem", length, paths.ca) < PATH_SIZE &&
+	if (*paths.ca &&
+		snprintf(paths.crl, PATH_SIZE, "%.*scrl.pem", length, paths.ca) < PATH_SIZE &&
 		access(paths.crl, F_OK))
 		*paths.crl = 0;
 }
@@ -128,8 +129,8 @@ static int go_secure(struct ckt_transport *t, const struct ckt_tls_settings *set
 {
 	int result = ask_for_tls(t, deadline_ms, ret_message, message_size);
 	if (!result)
-		result = ckt_tls_client(
-			t, settings, server, deadline_ms, ret_message, message_size);
+		result =
+			ckt_tls_client(t, settings, server, deadline_ms, ret_message, message_size);
 	if (!result)
 		result = greet_inside(t, deadline_ms, ret_greeting, ret_message, message_size);
 	return result;

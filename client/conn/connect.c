@@ -180,8 +180,9 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 			(ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
 }
 
-static int send_hello(struct ckt_conn *conn, struct ckt_transport *t, const struct ckt_greeting *greeting,
-	enum ckt_hello_kind kind, int64_t deadline_ms, char *ret_message, size_t message_size)
+static int send_hello(struct ckt_conn *conn, struct ckt_transport *t,
+	const struct ckt_greeting *greeting, enum ckt_hello_kind kind, int64_t deadline_ms,
+	char *ret_message, size_t message_size)
 {
 	uint8_t args[CKT_HELLO_MAX - CKT_HELLO_HEAD_MAX], record[CKT_HELLO_MAX];
 	char program[CKT_NAME_MAX], host[CKT_NAME_MAX];
@@ -320,7 +321,7 @@ static int begin_transport(struct ckt_transport *t, int memory_fd, const struct 
 	int result = memory_fd < 0 || !ckt_net_is_local(t->fd)
 		? -EREMOTE
 		: ckt_transport_init_shared_memory(
-					     ret_transport, t->fd, memory_fd, bytes, false, NULL);
+			  ret_transport, t->fd, memory_fd, bytes, false, NULL);
 	if (!result) {
 		ckt_transport_release(t);
 		return 0;
@@ -355,12 +356,13 @@ static int64_t answer_deadline_ms(enum ckt_hello_kind kind, int64_t deadline_ms)
 }
 
 static int say_hello(struct ckt_conn *conn, struct ckt_transport *t, const char *server,
-	enum ckt_hello_kind kind, int64_t deadline_ms, struct ckt_hello_ok *ret_ok, int *ret_memory_fd, char *ret_moved_to, size_t moved_size,
-	char *ret_message, size_t message_size)
+	enum ckt_hello_kind kind, int64_t deadline_ms, struct ckt_hello_ok *ret_ok,
+	int *ret_memory_fd, char *ret_moved_to, size_t moved_size, char *ret_message,
+	size_t message_size)
 {
 	struct ckt_greeting greeting = {0};
-	int result = ckt_secure_greeting(
-		t, server, deadline_ms, &greeting, ret_message, message_size);
+	int result =
+		ckt_secure_greeting(t, server, deadline_ms, &greeting, ret_message, message_size);
 	if (!result) {
 		result = send_hello(
 			conn, t, &greeting, kind, deadline_ms, ret_message, message_size);

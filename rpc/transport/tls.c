@@ -99,7 +99,8 @@ static bool is_about_certificate(unsigned long error)
 	return ERR_GET_LIB(error) == ERR_LIB_SSL &&
 		(alert == SSL_AD_CERTIFICATE_REQUIRED || alert == SSL_AD_BAD_CERTIFICATE ||
 			alert == SSL_AD_UNSUPPORTED_CERTIFICATE ||
-			alert == SSL_AD_CERTIFICATE_REVOKED || alert == SSL_AD_CERTIFICATE_EXPIRED ||
+			alert == SSL_AD_CERTIFICATE_REVOKED ||
+			alert == SSL_AD_CERTIFICATE_EXPIRED ||
 			alert == SSL_AD_CERTIFICATE_UNKNOWN || alert == SSL_AD_UNKNOWN_CA ||
 			alert == SSL_AD_ACCESS_DENIED);
 }

@@ -112,8 +112,8 @@ static int check_alpn(struct ckt_tls *tls, char *ret_message, size_t message_siz
 }
 
 /* Without an authority somebody else says whether this is the server. */
-static int ask_unknown(const struct ckt_transport *t, const char *server, char *ret_message,
-	size_t message_size)
+static int ask_unknown(
+	const struct ckt_transport *t, const char *server, char *ret_message, size_t message_size)
 {
 	uint8_t fingerprint[CKT_TLS_FINGERPRINT_SIZE], *certificate;
 	size_t size;

@@ -28,15 +28,15 @@ struct ckt_tls {
 	pthread_mutex_t lock;
 	SSL *ssl;
 	int fd;
-	bool read_empty;        /* what the library holds is no whole record: only a recv helps */
-	bool read_wants_write;  /* the read waits for room in the socket */
-	bool write_wants_read;  /* and the other way round */
-	bool finished;          /* close_notify was sent */
-	bool finished_socket;   /* and the socket's writing side is shut */
-	bool ended;             /* the peer's came */
-	int error;              /* that ended the channel; 0: none */
-	size_t kept_size;       /* of the record that the socket did not accept; 0: none */
-	size_t credit;          /* bytes that are sent and that the caller offers again */
+	bool read_empty;       /* what the library holds is no whole record: only a recv helps */
+	bool read_wants_write; /* the read waits for room in the socket */
+	bool write_wants_read; /* and the other way round */
+	bool finished;         /* close_notify was sent */
+	bool finished_socket;  /* and the socket's writing side is shut */
+	bool ended;            /* the peer's came */
+	int error;             /* that ended the channel; 0: none */
+	size_t kept_size;      /* of the record that the socket did not accept; 0: none */
+	size_t credit;         /* bytes that are sent and that the caller offers again */
 	char failure[CKT_TLS_FAILURE_MAX];
 	uint8_t kept[CKT_TLS_RECORD];
 	uint8_t scratch[CKT_TLS_RECORD]; /* of write_fd, whose callers exclude each other */

@@ -52,7 +52,7 @@ struct ckt_options {
 	unsigned log_burst;
 	char *audit; /* a path or "journal"; NULL: none */
 	char *token_file;
-	char *tokens; /* the file of named tokens; NULL: none */
+	char *tokens;                             /* the file of named tokens; NULL: none */
 	char *tls_certificate, *tls_key, *tls_ca; /* PEM files; NULL: tls_process.h has a default */
 	bool insecure;
 	/* of the workers, when started by root; NULL: cricket, else nobody */

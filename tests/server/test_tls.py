@@ -337,6 +337,17 @@ class Tls(Whole):
         self.assertEqual(self.finish(program), (expected, ""))
         self.assertEqual(self.run_program(server, CRICKET_TLS_CA=self.pki.ca)[:2], (0, expected))
 
+    def test_server_killed(self):
+        """The server's death disturbs no connection that a worker has, and the next server finds the session."""
+        expected = self.expected()
+        server = self.secure("one")
+        program, session = self.start(server, CRICKET_TLS_CA=self.pki.ca)
+        server.kill()
+        os.unlink(os.path.join(server.directory, "address"))
+        again = self.server("one", "--tls-certificate", self.certificate, "--tls-key", self.key)
+        self.assertEqual(self.state(again, session), "running")
+        self.assertEqual(self.finish(program), (expected, ""))
+
     def test_cage(self):
         """The server and its workers have not read the key, and who carries a connection has no rights left."""
         server = self.secure("one")

@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/sockios.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -18,6 +19,19 @@ enum {
 	DESCRIPTORS_MAX = 64,
 };
 
+/* Sanitizers take terabytes of addresses. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED true
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#endif
+#ifndef SANITIZED
+#define SANITIZED false
+#endif
+
 static const int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(recvfrom), SCMP_SYS(sendto),
 	SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(shutdown),
 	SCMP_SYS(close), SCMP_SYS(getsockopt), SCMP_SYS(getsockname), SCMP_SYS(setsockopt),
@@ -26,9 +40,8 @@ static const int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(recvfrom),
 	SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
 	SCMP_SYS(restart_syscall), SCMP_SYS(exit), SCMP_SYS(exit_group)};
 
-static int allow(scmp_filter_ctx filter, int call, unsigned argument, const struct scmp_arg_cmp *is)
+static int allow(scmp_filter_ctx filter, int call, const struct scmp_arg_cmp *is)
 {
-	(void)argument;
 	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, is ? 1 : 0, is);
 }
 
@@ -42,13 +55,13 @@ static int filter_calls(void)
 		return -ENOMEM;
 	int result = 0;
 	for (size_t i = 0; i < sizeof calls / sizeof *calls && !result; i++)
-		result = allow(filter, calls[i], 0, NULL);
+		result = allow(filter, calls[i], NULL);
 	if (!result)
-		result = allow(filter, SCMP_SYS(mmap), 2, &no_code);
+		result = allow(filter, SCMP_SYS(mmap), &no_code);
 	if (!result)
-		result = allow(filter, SCMP_SYS(mprotect), 2, &no_code);
+		result = allow(filter, SCMP_SYS(mprotect), &no_code);
 	if (!result)
-		result = allow(filter, SCMP_SYS(ioctl), 1, &queue);
+		result = allow(filter, SCMP_SYS(ioctl), &queue);
 	if (!result)
 		result = seccomp_load(filter);
 	seccomp_release(filter);
@@ -66,10 +79,8 @@ int ckt_tls_cage_enter(uid_t uid, gid_t gid)
 	int result = limit(RLIMIT_CORE, 0);
 	if (!result)
 		result = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	if (!result)
+	if (!result && !SANITIZED)
 		result = limit(RLIMIT_AS, MEMORY_MAX);
-#endif
 	if (!result && uid &&
 		(setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)))
 		result = -errno;

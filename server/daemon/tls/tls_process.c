@@ -183,7 +183,7 @@ static int find_files(
 	if (!options->tls_certificate || !options->tls_key) {
 		snprintf(ret_message, message_size,
 			"%s without %s: give --tls-certificate FILE and --tls-key FILE",
-			options->tls_certificate ? "--tls-certificate"
+			options->tls_certificate   ? "--tls-certificate"
 				: options->tls_key ? "--tls-key"
 						   : "--tls-ca",
 			options->tls_certificate ? "--tls-key" : "--tls-certificate");

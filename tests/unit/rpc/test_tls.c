@@ -127,8 +127,8 @@ static void *accept_main(void *opaque)
 	accepting->result = ckt_tls_context_make(
 		accepting->settings, true, &context, messages[1], sizeof messages[1]);
 	if (!accepting->result) {
-		accepting->result = ckt_tls_accept(&ends[1], context,
-			ckt_net_now_ms() + TIMEOUT_MS, messages[1], sizeof messages[1]);
+		accepting->result = ckt_tls_accept(&ends[1], context, ckt_net_now_ms() + TIMEOUT_MS,
+			messages[1], sizeof messages[1]);
 		ckt_tls_context_free(context);
 	}
 	/* A refusal must reach the other end. */
@@ -143,7 +143,8 @@ static void open_sockets(int buffer_bytes)
 	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	for (int i = 0; i < 2; i++) {
 		if (buffer_bytes)
-			setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
+			setsockopt(
+				fds[i], SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
 		ckt_transport_init_socket(&ends[i], fds[i]);
 	}
 }
@@ -196,7 +197,8 @@ static void *write_main(void *opaque)
 	for (size_t at = 0, step = 1; at < STREAM_BYTES; step = step * 7 % 100003) {
 		/* What is offered again may be shorter, and be in parts. */
 		size_t size = step < STREAM_BYTES - at ? step : STREAM_BYTES - at;
-		struct iovec parts[2] = {{data + at, size / 3}, {data + at + size / 3, size - size / 3}};
+		struct iovec parts[2] = {
+			{data + at, size / 3}, {data + at + size / 3, size - size / 3}};
 		ssize_t n = step & 1 ? ckt_transport_write(&ends[end], data + at, size)
 				     : ckt_transport_write_fd(&ends[end], parts, 2, -1);
 		if (n == -EAGAIN)
@@ -322,8 +324,7 @@ static void test_peers(void)
 		const char *name;
 		int client_result;
 		const char *words;
-	} rows[] = {{4, 0, 2, 0, "here", 0, ""},
-		{4, 0, 2, 0, "there", -EACCES, "mismatch"},
+	} rows[] = {{4, 0, 2, 0, "here", 0, ""}, {4, 0, 2, 0, "there", -EACCES, "mismatch"},
 		{4, 0, 2, 0, "127.0.0.1", -EACCES, "mismatch"},
 		{4, 6, 2, 0, "here", -EACCES, "its certificate is not accepted"},
 		{4, 0, 6, 0, "here", -EACCES, "its certificate is not accepted"},
@@ -419,8 +420,9 @@ static void test_bad_handshake(void)
 			IS(write(ends[0].fd, "GET / HTTP/1.0\r\n\r\n", 18), 18);
 		if (i == 1)
 			shutdown(ends[0].fd, SHUT_WR);
-		int result = ckt_tls_accept(&ends[1], context, ckt_net_now_ms() + (i == 2 ? 20 : TIMEOUT_MS),
-			messages[1], sizeof messages[1]);
+		int result = ckt_tls_accept(&ends[1], context,
+			ckt_net_now_ms() + (i == 2 ? 20 : TIMEOUT_MS), messages[1],
+			sizeof messages[1]);
 		IS(result, i == 2 ? -ETIMEDOUT : -EPROTO);
 		HAS(messages[1], "TLS handshake");
 		NO(ckt_transport_is_tls(&ends[1]));
