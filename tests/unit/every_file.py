@@ -62,6 +62,7 @@ UNIT = {
     "server/daemon/peer": "daemon",
     "server/daemon/policy": "daemon",
     "server/daemon/session": "daemon",
+    "server/daemon/tls": "daemon",
     "server/worker": "worker",
     "server/worker/cage": "worker",
     "server/worker/compiler": "worker",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc/transport/tls*.c and rpc/starttls.c: TLS between two ends of a socket pair, and what hostile peers do. */
+/* rpc/transport/tls*.c: TLS between two ends of a socket pair, and what hostile peers do. */
 #include <errno.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "rpc/net.h"
-#include "rpc/starttls.h"
 #include "rpc/transport/tls.h"
 #include "rpc/transport/tls_relay.h"
 #include "rpc/transport/tls_state.h"
@@ -401,12 +400,6 @@ static void test_facts(void)
 	IS(ckt_tls_exporter(&ends[0], exporters[2]), 0);
 	YES(memcmp(exporters[0], exporters[2], sizeof exporters[0]) != 0);
 	close_both();
-	/* A nonce is bound to its channel. */
-	uint8_t nonces[3][CKT_NONCE_SIZE] = {{1}, {1}, {1}};
-	for (int i = 0; i < 3; i++)
-		ckt_starttls_bind(nonces[i], exporters[i]);
-	IS(memcmp(nonces[0], nonces[1], CKT_NONCE_SIZE), 0);
-	YES(memcmp(nonces[0], nonces[2], CKT_NONCE_SIZE) != 0);
 }
 
 static void test_bad_handshake(void)
@@ -490,29 +483,6 @@ static void test_relay(void)
 	ckt_transport_close(&ends[0]);
 }
 
-/* ---- The records before TLS */
-
-static void test_starttls(void)
-{
-	uint8_t call[CKT_STARTTLS_CALL_SIZE], reply[CKT_STARTTLS_REPLY_SIZE];
-	uint32_t xid = 0;
-	ckt_starttls_call_put(call, 77);
-	YES(ckt_starttls_call_get(call, sizeof call, &xid));
-	IS(xid, 77);
-	NO(ckt_starttls_call_get(call, sizeof call - 1, &xid));
-	NO(ckt_starttls_call_get(call, 2, &xid));
-	for (size_t i = 4; i < sizeof call; i++) {
-		call[i] ^= 1;
-		NO(ckt_starttls_call_get(call, sizeof call, &xid));
-		call[i] ^= 1;
-	}
-	ckt_starttls_reply_put(reply, 77);
-	YES(ckt_starttls_reply_get(reply, sizeof reply, 77));
-	NO(ckt_starttls_reply_get(reply, sizeof reply, 78));
-	NO(ckt_starttls_reply_get(reply, sizeof reply - 4, 77));
-	remove_files();
-}
-
 UNIT_SUITE(tls, {"streams", test_streams}, {"ends", test_ends}, {"peers", test_peers},
 	{"unknown authority", test_unknown}, {"facts", test_facts},
-	{"bad handshakes", test_bad_handshake}, {"relay", test_relay}, {"starttls", test_starttls})
+	{"bad handshakes", test_bad_handshake}, {"relay", test_relay}, {"end", remove_files})
