@@ -36,9 +36,10 @@ static int say_hello(struct ckt_ctl_server *server, char *ret_message, size_t me
 		return CKT_EXIT_REFUSED;
 	}
 	snprintf(ret_message, message_size, "no cricket-server answers at %s: %s", server->address,
-		*why                                             ? why
-			: result == -EPROTO || result == -EMSGSIZE ? "the peer speaks another protocol"
-								   : strerror(-result));
+		*why ? why
+			: result == -EPROTO || result == -EMSGSIZE
+			? "the peer speaks another protocol"
+			: strerror(-result));
 	return CKT_EXIT_NO_SERVER;
 }
 

@@ -9,8 +9,7 @@
 #include "rpc/net.h"
 #include "rpc/record.h"
 
-int ckt_greeting_read_from(
-	struct ckt_transport *t, int64_t deadline_ms, ckt_greeting *ret_greeting)
+int ckt_greeting_read_from(struct ckt_transport *t, int64_t deadline_ms, ckt_greeting *ret_greeting)
 {
 	uint8_t *data;
 	size_t size;

@@ -52,8 +52,7 @@ bool ckt_starttls_reply_get(const uint8_t *data, size_t size, uint32_t xid)
 	return size == sizeof expected && memcmp(data, expected, size) == 0;
 }
 
-void ckt_starttls_bind(
-	uint8_t nonce[CKT_NONCE_SIZE], const uint8_t exporter[CKT_TLS_EXPORTER_SIZE])
+void ckt_starttls_bind(uint8_t nonce[CKT_NONCE_SIZE], const uint8_t exporter[CKT_TLS_EXPORTER_SIZE])
 {
 	static const char label[15] = "cricket channel";
 	uint8_t bound[sizeof label + CKT_NONCE_SIZE + CKT_TLS_EXPORTER_SIZE];

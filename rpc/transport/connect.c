@@ -161,7 +161,8 @@ int ckt_net_connect(const struct ckt_address *address, int timeout_ms, int *ret_
 		return connect_within(address, deadline_ms, ret_fd, ret_message, message_size);
 	struct ckt_address from_file;
 	char text[CKT_ADDRESS_TEXT_MAX], cause[128];
-	int result = ckt_net_read_address_file(address->host, &from_file, ret_message, message_size);
+	int result =
+		ckt_net_read_address_file(address->host, &from_file, ret_message, message_size);
 	if (result)
 		return result;
 	result = connect_within(&from_file, deadline_ms, ret_fd, cause, sizeof cause);

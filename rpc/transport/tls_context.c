@@ -22,7 +22,7 @@ void ckt_tls_reason(const char *otherwise, char *ret_text, size_t text_size)
 	unsigned long error = ERR_peek_error();
 	const char *reason = error ? ERR_reason_error_string(error) : NULL;
 	snprintf(ret_text, text_size, "%s",
-		reason                                  ? reason
+		reason                                     ? reason
 			: error && ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error))
 							   : otherwise);
 	ERR_clear_error();
@@ -115,7 +115,8 @@ static int load_authority(SSL_CTX *ssl, const struct ckt_tls_settings *settings,
 static bool set_up(SSL_CTX *ssl, bool server)
 {
 	SSL_CTX_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	SSL_CTX_set_options(ssl, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_options(
+		ssl, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_read_ahead(ssl, 1);
 	SSL_CTX_set_default_read_buffer_len(ssl, CKT_TLS_READ_AHEAD);

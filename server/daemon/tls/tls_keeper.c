@@ -98,8 +98,8 @@ static void tell(int fd, int error, const char *why, const struct ckt_transport 
 	facts.certificate = facts.error ? (const uint8_t *)why : certificate;
 	facts.certificate_size = (uint32_t)(facts.error ? strlen(why) : size);
 	uint8_t *end = ckt_tls_facts_put(record, &facts);
-	ckt_net_write_record(fd, record, (size_t)(end - record),
-		ckt_net_now_ms() + CKT_TLS_HANDSHAKE_MS, -1);
+	ckt_net_write_record(
+		fd, record, (size_t)(end - record), ckt_net_now_ms() + CKT_TLS_HANDSHAKE_MS, -1);
 	free(certificate);
 }
 
@@ -132,8 +132,8 @@ static _Noreturn void serve(int tcp_fd, int plain_fd)
 		_exit(EXIT_FAILURE);
 	ckt_transport_init_socket(&tls, tcp_fd);
 	ckt_transport_init_socket(&plain, plain_fd);
-	result = ckt_tls_accept(&tls, keeper.context, ckt_net_now_ms() + CKT_TLS_HANDSHAKE_MS, why,
-		sizeof why);
+	result = ckt_tls_accept(
+		&tls, keeper.context, ckt_net_now_ms() + CKT_TLS_HANDSHAKE_MS, why, sizeof why);
 	tell(plain_fd, result, why, &tls);
 	if (result) {
 		part(&tls);
@@ -194,7 +194,8 @@ static void set_crl(const char *ca)
 {
 	const char *slash = strrchr(ca, '/');
 	int length = slash ? (int)(slash - ca) + 1 : 0;
-	if (*ca && snprintf(keeper.crl, sizeof keeper.crl, "%.*scrl.pem", length, ca) >=
+	if (*ca &&
+		snprintf(keeper.crl, sizeof keeper.crl, "%.*scrl.pem", length, ca) >=
 			(int)sizeof keeper.crl)
 		*keeper.crl = 0;
 }

@@ -134,8 +134,8 @@ static void test_hello(void)
 			fds[1], rows[i].takes_token, rows[i].takes_none, rows[i].takes_proof);
 		write_answer(fds[1], HELLO_XID, CKT_HELLO_OK);
 		const char *file = rows[i].file && !*rows[i].file ? token_path : rows[i].file;
-		IS(ckt_hello_control(&fds[0], NULL, rows[i].is_unix, "who", file, ckt_net_now_ms() + 60000,
-			   message, sizeof message),
+		IS(ckt_hello_control(&fds[0], NULL, rows[i].is_unix, "who", file,
+			   ckt_net_now_ms() + 60000, message, sizeof message),
 			rows[i].result);
 		if (rows[i].result)
 			HAS(message, rows[i].says);
@@ -170,8 +170,8 @@ static void test_bad(void)
 			write_answer(fds[1], HELLO_XID + 1, CKT_HELLO_OK);
 		if (what == 6)
 			shutdown(fds[1], SHUT_WR);
-		IS(ckt_hello_control(&fds[0], NULL, true, "who", NULL, ckt_net_now_ms() + 50, message,
-			   sizeof message),
+		IS(ckt_hello_control(&fds[0], NULL, true, "who", NULL, ckt_net_now_ms() + 50,
+			   message, sizeof message),
 			rows[i].result);
 		TEXT(message, what == 4 ? "no, for a reason" : "-");
 		close(fds[0]);
