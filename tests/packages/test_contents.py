@@ -129,7 +129,7 @@ def bills(paths, python, debs):
             if not library["version"] or not library["licenses"]:
                 yield f"{path}: {library['name']} has no version or licence"
     text = "".join(open(path, encoding="utf-8").read() for path in paths)
-    for library in ("libtirpc", "jansson", "nettle", "openssl", "libzstd", "lz4", "libinih", "libseccomp", "protobuf-c", "openblas"):
+    for library in ("libtirpc", "jansson", "nettle", "openssl", "libzstd", "lz4", "libinih", "libseccomp", "protobuf-c", "openblas", "xxhash"):
         if f'"library:{library}"' not in text:
             yield f"no bill names {library}"
     if not debs:
