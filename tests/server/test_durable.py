@@ -78,15 +78,16 @@ class Durable(Whole):
                 return
             time.sleep(0.05)
 
-    def run_killed(self, server, name, unix, first, second, corrupt=False, **env):
-        """An image after `first` bytes of the client's stream, a kill and a restore after `second`: (exit status, stdout, stderr)"""
+    def run_killed(self, server, name, unix, first, *kills, corrupt=False, **env):
+        """An image after `first` bytes of the client's stream, a kill and a restore after each of `kills`: (exit status, stdout, stderr)"""
         image = os.path.join(self.dir, "image%d" % self.count)
 
         def die():
             self.kill(server)
             self.restored(server, image)
             return "cut"
-        program, relay, _ = self.launch(server, name, unix, [(first, lambda: self.image(server, image)), (second, die)], **env)
+        program, relay, _ = self.launch(server, name, unix, [(first, lambda: self.image(server, image))] + [(at, die) for at in kills],
+                                        **env)
         relay.corrupt = corrupt
         result = program.wait(120)
         relay.close()
@@ -116,6 +117,14 @@ class Durable(Whole):
                 print(n, where, err.decode().strip()[-300:], flush=True)
         # Where the client had not heard of what the lost worker executed, its ring held everything.
         self.assertGreater(4 * replayed, KILLS)
+
+    def test_again(self):
+        """The worker dies in the replay, and again behind it: the image serves each time."""
+        server = self.server("server")
+        out, _ = self.plain(server, "durable", False)
+        code, got, err = self.run_killed(server, "durable", False, 10000, 40000, 55000, 100000)
+        self.assertEqual((code, got), (0, out), err)
+        self.assertEqual(err.count(b"commands replayed"), 2, err)
 
     def test_difference(self):
         """What a replay computes otherwise is never given to the program: the error names the call."""
