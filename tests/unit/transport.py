@@ -35,6 +35,7 @@ server/worker/cage/cage.c getsockopt,read,sendmsg one descriptor for the server,
 server/daemon/peer/client_container.c getsockopt whose pidfd the accepted peer is
 base/refusal_log.c write the file of refusals that CRICKET_REFUSALS names
 ctl/cdi.c write the specification
+ctl/certificate/certificate_files.c write files of certificates and keys
 server/daemon/log_journal.c connect,sendto the journal's socket: datagrams of its own protocol
 server/daemon/metrics/metrics.c shutdown connections of HTTP, which libmicrohttpd reads and writes
 client/conn/connect.c read the token file
