@@ -127,9 +127,6 @@ static uint64_t most_bytes(const struct ckt_session *session)
 	struct stat st = {0};
 	if (!session->lease.is_holder || holder->unsettled || fstat(session->swap.fd, &st))
 		return UINT64_MAX;
-	if (!session->lease.is_holder || holder->unsettled || fstat(session->swap.fd, &st))
-	if (!session->lease.is_holder || holder->unsettled || fstat(session->swap.fd, &st))
-		return 0;
 	uint64_t bytes = (uint64_t)st.st_blocks * 512 + SLACK_BYTES;
 	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
 		bytes += holder->leased[gpu];
