@@ -8,16 +8,17 @@
 
 #include "base/log.h"
 #include "base/probes.h"
+#include "server/daemon/decision_events.h"
+#include "server/daemon/event_ring.h"
 #include "server/daemon/log_limited.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/policy/ask.h"
+#include "server/daemon/session/session.h"
 #include "server/daemon/session/session_audit.h"
 
 enum {
-	/* a follower that is further behind misses some, and sees it by the numbers */
-	KEPT = 512,
 	MEMORY_WATCH_MS = 5000,
 	STATUS_TIMEOUT_MS = 2000,
 	MEMORY_LOW_PERCENT = 90,
@@ -25,35 +26,24 @@ enum {
 	MEMORY_FINE_PERCENT = 85,
 };
 
-struct kept {
-	uint64_t number; /* 0: empty */
-	int64_t when;
-	uint32_t uid;
-	enum ckt_event_name name;
-	char session[CKT_SESSION_ID_SIZE + 1];
-	char program[CKT_NAME_MAX + 1];
-	char detail[CKT_MESSAGE_MAX];
-};
-
-static const char *const names[] = {"started", "ended", "frozen", "saved", "restored", "moved",
-	"paused", "resumed", "memory-low", "lost", "unsaved", "swapped-out", "swapped-in",
-	"not-swapped"};
-static struct kept ring[KEPT];
-static uint64_t last;
+static const char *const names[CKT_EVENTS] = {"started", "ended", "frozen", "saved", "restored",
+	"moved", "paused", "resumed", "memory-low", "lost", "unsaved", "swapped-out", "swapped-in",
+	"not-swapped", "came", "leased", "wait", "granted", "refused", "withdrawn", "freed", "left",
+	"choose", "decided", "fallback", "overdue", "back", "capped"};
 
 const char *ckt_daemon_event_text(enum ckt_event_name name)
 {
 	return names[name];
 }
 
-static ckt_control_event describe(struct kept *kept)
+static ckt_control_event describe(const struct ckt_kept_event *kept)
 {
 	return (ckt_control_event){.number = kept->number,
 		.when = kept->when,
 		.name = (char *)names[kept->name],
-		.session = kept->session,
-		.program_name = kept->program,
-		.detail = kept->detail};
+		.session = (char *)kept->session,
+		.program_name = (char *)kept->program,
+		.detail = (char *)kept->detail};
 }
 
 /* The reply to OWNED_EVENTS instead of EVENTS. */
@@ -78,13 +68,10 @@ static bool tell(struct ckt_peer *peer)
 	ckt_control_event events[CKT_CONTROL_EVENTS_MAX];
 	uint32_t owners[CKT_CONTROL_EVENTS_MAX];
 	ckt_control_events_res res = {.events = {.events_val = events}, .last = peer->events_after};
-	uint64_t from = last > KEPT ? last - KEPT + 1 : 1;
-	if (peer->events_after >= from)
-		from = peer->events_after + 1;
-	for (uint64_t number = from;
-		number <= last && res.events.events_len < CKT_CONTROL_EVENTS_MAX; number++) {
-		struct kept *kept = &ring[number % KEPT];
-		res.last = number;
+	const struct ckt_kept_event *kept;
+	while (res.events.events_len < CKT_CONTROL_EVENTS_MAX &&
+		(kept = ckt_event_ring_next(res.last, false))) {
+		res.last = kept->number;
 		if (!ckt_peer_may(peer, kept->uid))
 			continue;
 		owners[res.events.events_len] = kept->uid;
@@ -103,11 +90,17 @@ static bool tell(struct ckt_peer *peer)
 
 static void serve(struct ckt_peer *peer, const ckt_control_events_args *args, bool owners)
 {
-	peer->events_after = args->after > last ? last : args->after;
+	peer->events_after =
+		args->after > ckt_event_ring_last() ? ckt_event_ring_last() : args->after;
 	peer->wants_owners = owners;
+	peer->wants_facts = false;
+	if (!tell(peer))
+		ckt_daemon_events_listen(peer);
+}
+
+void ckt_daemon_events_listen(struct ckt_peer *peer)
+{
 	struct ckt_decision decision;
-	if (tell(peer))
-		return;
 	/* This call has no field for a sentence; the log says why. */
 	ckt_ask_event_listener(peer, &decision);
 	peer->wants_events = !decision.answer;
@@ -132,7 +125,7 @@ void ckt_control_owned_events(struct ckt_peer *peer, void *decoded, int *passed_
 }
 
 /* The audit log hears of sessions that begin and end. */
-static void audit(const struct ckt_session *session, const struct kept *kept)
+static void audit(const struct ckt_session *session, const struct ckt_kept_event *kept)
 {
 	static const enum ckt_event_name audited[] = {
 		CKT_EVENT_STARTED, CKT_EVENT_RESTORED, CKT_EVENT_ENDED, CKT_EVENT_LOST};
@@ -142,15 +135,25 @@ static void audit(const struct ckt_session *session, const struct kept *kept)
 				kept->detail);
 }
 
+void ckt_daemon_events_deliver(struct ckt_server *server)
+{
+	for (struct ckt_peer *peer = server->peers_first, *next; peer; peer = next) {
+		next = peer->next;
+		if (peer->wants_events)
+			(peer->wants_facts ? ckt_daemon_facts_tell : tell)(peer);
+	}
+}
+
 void ckt_daemon_event(
 	struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
 {
 	struct ckt_server *server = session->server;
-	struct kept *kept = &ring[++last % KEPT];
+	struct ckt_kept_event *kept = ckt_event_ring_add(false);
 	va_list arguments;
-	*kept = (struct kept){
-		.number = last, .when = time(NULL), .uid = session->uid, .name = name};
+	kept->uid = session->uid;
+	kept->name = name;
 	snprintf(kept->session, sizeof kept->session, "%s", session->id);
+	snprintf(kept->job, sizeof kept->job, "%s", session->job);
 	snprintf(kept->program, sizeof kept->program, "%s",
 		session->status.program_name ? session->status.program_name : "");
 	va_start(arguments, format);
@@ -160,11 +163,7 @@ void ckt_daemon_event(
 	ckt_counters.events[name]++;
 	CKT_PROBE4(session_event, kept->session, names[name], kept->uid, kept->detail);
 	audit(session, kept);
-	for (struct ckt_peer *peer = server->peers_first, *next; peer; peer = next) {
-		next = peer->next;
-		if (peer->wants_events)
-			tell(peer);
-	}
+	ckt_daemon_events_deliver(server);
 	ckt_control_event event = describe(kept);
 	if (server->options.hooks)
 		ckt_hooks_run(server, &event);

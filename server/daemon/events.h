@@ -7,7 +7,15 @@
  */
 #pragma once
 
-#include "server/daemon/session/session.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/daemon/policy/policy.h"
+
+struct ckt_peer;
+struct ckt_server;
+struct ckt_session;
 
 enum ckt_event_name {
 	CKT_EVENT_STARTED,
@@ -24,12 +32,32 @@ enum ckt_event_name {
 	CKT_EVENT_SWAPPED_OUT,
 	CKT_EVENT_SWAPPED_IN,
 	CKT_EVENT_NOT_SWAPPED, /* others wait for its memory, and it could not leave */
+	/* Decisions, and what they depend on: decision_events.h. */
+	CKT_EVENT_CAME,      /* a session has a lease; bytes: its declared maximum, 0: none */
+	CKT_EVENT_LEASED,    /* it got memory at once */
+	CKT_EVENT_WAIT,      /* it waits for memory */
+	CKT_EVENT_GRANTED,   /* it got what it waited for */
+	CKT_EVENT_REFUSED,   /* it got no memory: at once, or after waiting */
+	CKT_EVENT_WITHDRAWN, /* it waits no more: its client has gone, or asks again */
+	CKT_EVENT_FREED,     /* it gave memory back */
+	CKT_EVENT_LEFT,      /* it gave back all */
+	CKT_EVENT_CHOOSE,    /* the server asks a scheduler which request is next */
+	CKT_EVENT_DECIDED,   /* a scheduler or an administrator decided */
+	CKT_EVENT_FALLBACK,  /* nobody did in time, and the server decides itself */
+	CKT_EVENT_OVERDUE,   /* it does not give its turn back */
+	CKT_EVENT_BACK,      /* it has, after all */
+	CKT_EVENT_CAPPED,    /* its cap= keeps it from a turn */
+	CKT_EVENTS
 };
+
+enum { CKT_DECISION_EVENTS = CKT_EVENTS - CKT_EVENT_CAME };
 
 /* As events and metrics name it: "started", "memory-low". */
 const char *ckt_daemon_event_text(enum ckt_event_name name);
 void ckt_daemon_event(struct ckt_session *session, enum ckt_event_name name, const char *format,
 	...) __attribute__((format(printf, 3, 4)));
+/* Answers those that wait for events, where there are any for them. */
+void ckt_daemon_events_deliver(struct ckt_server *server);
 /* Checks --hooks and begins to watch memory. -errno with the reason. */
 int ckt_daemon_events_init(struct ckt_server *server, char *ret_message, size_t message_size);
 

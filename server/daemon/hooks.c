@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "server/daemon/events.h"
+#include "server/daemon/session/session.h"
 #include "base/close_from.h"
 #include "rpc/control.h"
 #include "base/log.h"

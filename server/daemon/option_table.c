@@ -89,7 +89,9 @@ static int check_when_full(const char *value)
 
 static int check_wait_policy(const char *value)
 {
-	return ckt_wait_policy_find(value) ? 0 : -EINVAL;
+	struct ckt_wait_external ignored;
+	return ckt_wait_policy_find(value) || !ckt_wait_external_parse(value, &ignored) ? 0
+											: -EINVAL;
 }
 
 static int check_mode(const char *value)
@@ -209,10 +211,10 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 CKT_VALUE_TEXT, "fail wait swap"},
 		CKT_SERVER_OPTION_TEXT, AT(when_full), check_when_full, "write fail, wait or swap"},
 	{{"wait-policy", "NAME",
-		 "which allocation that waits is next: fifo, the default; best-fit, recent-use or random",
-		 CKT_VALUE_TEXT, "fifo best-fit recent-use random"},
+		 "which allocation that waits is next: fifo, the default; best-fit, recent-use or random; external[:NAME][,SECONDS]: a scheduler decides, and policy NAME where it does not within SECONDS (default fifo and 1)",
+		 CKT_VALUE_TEXT, "fifo best-fit recent-use random external"},
 		CKT_SERVER_OPTION_TEXT, AT(wait_policy), check_wait_policy,
-		"write fifo, best-fit, recent-use or random"},
+		"write fifo, best-fit, recent-use, random, or external such as external:fifo,0.5"},
 	{{"wait-timeout", "SECONDS",
 		 "an allocation that waits so long is out of memory (default 0: none is)"},
 		CKT_SERVER_OPTION_COUNT, AT(wait_timeout), NULL,

@@ -25,6 +25,8 @@
 #include "server/daemon/policy/tokens.h"
 #include "server/daemon/policy/wait_queue.h"
 #include "server/daemon/peer/replace.h"
+#include "server/daemon/decision_events.h"
+#include "server/daemon/session/scheduler.h"
 
 struct ckt_admission;
 struct ckt_audit;
@@ -126,6 +128,8 @@ struct ckt_server {
 	struct ckt_turn_gpu *turns;        /* see turn.h; NULL: none yet */
 	struct ckt_wait_queue waits;       /* see memory_wait.h */
 	struct ckt_timer wait_timer;
+	struct ckt_scheduler scheduler;             /* see scheduler.h */
+	struct ckt_decision_events decision_events; /* see decision_events.h */
 	enum ckt_when_full when_full; /* --when-full */
 	bool swap_told;
 	bool swaps;                 /* there is swap memory, so that sessions can be swapped out */

@@ -208,6 +208,9 @@ static const struct {
 	PROTOCOL(ckt_control_image_mac_res),
 	PROTOCOL(ckt_worker_manifest_args),
 	PROTOCOL(ckt_worker_manifest_res),
+	PROTOCOL(ckt_control_decide_args),
+	PROTOCOL(ckt_control_decide_res),
+	PROTOCOL(ckt_control_facts_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

@@ -66,6 +66,8 @@ CALLS = {
     "waits": (u32(0), None, None, "ok"),
     "drain": (u32(0) + text(""), None, "look", "ok"),
     "durable": (text(""), None, None, "ok"),
+    "decide": (u64(7) + u64(1) + text("") + u32(0), None, None, "refused"),  # no such event
+    "facts": (u64(0), None, None, "ok"),  # the first of a connection
     "replace": (b"", None, None, "refused"),
     "image_mac": (text("") + bytes(16) + u32(0) + bytes(32) + u32(0), None, None, "ok"),
     "watch": None,  # it has no line: see test_watch

@@ -550,6 +550,7 @@ union control_args {
 	ckt_control_limit_args limit;
 	ckt_control_drain_args drain;
 	ckt_control_image_mac_args image_mac;
+	ckt_control_decide_args decide;
 };
 
 /*
@@ -610,6 +611,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_REPLACE] = {NULL, ckt_control_replace},
 	[CKT_CONTROL_DRAIN] = {(xdrproc_t)xdr_ckt_control_drain_args, ckt_control_drain},
 	[CKT_CONTROL_DURABLE] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_durable_list},
+	[CKT_CONTROL_DECIDE] = {(xdrproc_t)xdr_ckt_control_decide_args, ckt_control_decide},
+	[CKT_CONTROL_FACTS] = {(xdrproc_t)xdr_ckt_control_events_args, ckt_control_facts},
 	[CKT_CONTROL_TURNS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_turns},
 	[CKT_CONTROL_IMAGE_MAC] = {(xdrproc_t)xdr_ckt_control_image_mac_args,
 		ckt_control_image_mac},

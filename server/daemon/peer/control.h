@@ -73,6 +73,10 @@ void ckt_control_progress(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_events(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_owned_events(struct ckt_peer *peer, void *args, int *passed_fd);
 
+/* decide_calls.c, fact_calls.c */
+void ckt_control_decide(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_facts(struct ckt_peer *peer, void *decoded, int *passed_fd);
+
 /* wait_calls.c */
 void ckt_control_waits(struct ckt_peer *peer, void *decoded, int *passed_fd);
 
@@ -80,6 +84,8 @@ void ckt_control_waits(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_durable_list(struct ckt_peer *peer, void *decoded, int *passed_fd);
 
 /* limit_calls.c */
+/* Root, the server's own user on its socket, or an administrator's token. */
+bool ckt_control_is_administrator(const struct ckt_peer *peer);
 void ckt_control_limit_set(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_replace(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_turns(struct ckt_peer *peer, void *decoded, int *passed_fd);

@@ -17,7 +17,7 @@
 #include "server/daemon/policy/policy.h"
 #include "server/daemon/session/session.h"
 
-static bool is_administrator(const struct ckt_peer *peer)
+bool ckt_control_is_administrator(const struct ckt_peer *peer)
 {
 	const struct ckt_control_facts facts = ckt_peer_control_facts(peer, CKT_UID_UNKNOWN);
 	return (facts.uid != CKT_UID_UNKNOWN && ckt_uid_is_operator(facts.uid)) ||
@@ -31,7 +31,7 @@ static bool may_limit(const struct ckt_peer *peer, const struct ckt_limit_rule *
 	uint32_t owner = session               ? session->uid
 		: rule->key == CKT_LIMIT_TOKEN ? rule->owner
 					       : CKT_UID_UNKNOWN;
-	return is_administrator(peer) ||
+	return ckt_control_is_administrator(peer) ||
 		(owner != CKT_UID_UNKNOWN && ckt_peer_control_facts(peer, owner).operates);
 }
 
@@ -131,7 +131,7 @@ void ckt_control_limit_show(struct ckt_peer *peer, void *decoded, int *passed_fd
 	ckt_control_budget budgets[CKT_DEVICES_MAX];
 	ckt_control_limit *list = calloc(ledger->limits.count + 1, sizeof *list);
 	ckt_control_limits_res res = {.limits = {0, list}, .budgets = {0, budgets}};
-	bool all = is_administrator(peer);
+	bool all = ckt_control_is_administrator(peer);
 	(void)decoded, (void)passed_fd;
 	for (size_t i = 0; list && i < ledger->limits.count; i++) {
 		const struct ckt_limit_rule *rule = &ledger->limits.rules[i];

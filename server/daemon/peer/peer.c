@@ -75,6 +75,8 @@ void ckt_peer_close(struct ckt_peer *peer)
 	ckt_record_stream_fini(&peer->stream);
 	peer_unlink(peer);
 	peer->gone = true;
+	if (peer->follows)
+		ckt_scheduler_gone(peer->server);
 	ckt_daemon_image_peer_gone(peer);
 	ckt_daemon_job_peer_gone(peer);
 	ckt_stage_peer_gone(peer);

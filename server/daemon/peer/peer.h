@@ -65,6 +65,9 @@ struct ckt_peer {
 	char job_key_shown[CKT_CONTROL_JOB_KEY];
 	bool wants_events; /* waits for one beyond events_after */
 	bool wants_owners; /* of them, too */
+	bool wants_facts;  /* and decisions, with all that a policy is told */
+	uint64_t facts_calls;
+	bool follows; /* an administrator who has asked for facts: may be a scheduler */
 	uint64_t events_after;
 	struct ckt_peer_audited audited; /* the current call, see peer_audit.h */
 };

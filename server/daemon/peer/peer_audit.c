@@ -84,7 +84,8 @@ void ckt_peer_audit_end(struct ckt_peer *peer, const void *result)
 	 * A trace is read ten times a second; the calls that start and end it are in the log.
 	 * cricketctl top, too, would fill it.
 	 */
-	if ((peer->proc == CKT_CONTROL_TRACE_READ || peer->proc == CKT_CONTROL_WATCH) &&
+	if ((peer->proc == CKT_CONTROL_TRACE_READ || peer->proc == CKT_CONTROL_WATCH ||
+		    (peer->proc == CKT_CONTROL_FACTS && peer->facts_calls > 1)) &&
 		strcmp(record.result, "ok") == 0)
 		return;
 	if (peer->audited.tried && strcmp(record.result, "refused") == 0)

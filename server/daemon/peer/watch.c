@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rpc/net.h"
 #include "rpc/worker.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/tokens.h"
+#include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/worker_request.h"
 
@@ -54,10 +56,43 @@ static const struct counts *counts_of(const struct watching *watching, const cha
 	return &none;
 }
 
+struct numbers {
+	int64_t swapped_bytes, waiting_ms, switches; /* -1: not known */
+};
+
+/* It waits for memory or a turn, whichever it waits for longer; -1: it never waits for either. */
+static int64_t waiting_ms(const struct ckt_session *session)
+{
+	if (!session->turn.member_of && ckt_memory_when_full(session) == CKT_WHEN_FULL_FAIL)
+		return -1;
+	int64_t longest = ckt_turn_waiting_ms(session);
+	for (const struct ckt_wait_request *r = session->server->waits.first; r; r = r->next) {
+		int64_t waited_ms = ckt_net_now_ms() - r->since_ms;
+		if (ckt_memory_wait_session(r) == session && waited_ms > longest)
+			longest = waited_ms;
+	}
+	return longest;
+}
+
+/* A session loses the GPU at the end of its turn, and when it is swapped out. */
+static struct numbers numbers_of(const struct ckt_session *session)
+{
+	struct numbers numbers = {-1, waiting_ms(session), ckt_turn_switches(session)};
+	struct ckt_quantum_view view;
+	if (!ckt_quantum_describe(session, &view))
+		return numbers;
+	numbers.swapped_bytes = (int64_t)view.swapped_bytes;
+	if (view.waited_ms > numbers.waiting_ms)
+		numbers.waiting_ms = view.waited_ms;
+	numbers.switches = (numbers.switches < 0 ? 0 : numbers.switches) + (int64_t)view.outs;
+	return numbers;
+}
+
 static ckt_control_watched describe(
 	const struct watching *watching, struct ckt_session *session, char *owner)
 {
 	const struct counts *counts = counts_of(watching, session->id);
+	const struct numbers numbers = numbers_of(session);
 	ckt_owner_text(watching->peer->server, session->uid, owner);
 	return (ckt_control_watched){.session = ckt_control_describe(session),
 		.owner = {owner, (char *)ckt_tokens_project(watching->peer->server, session->uid)},
@@ -68,11 +103,10 @@ static ckt_control_watched describe(
 		.waits = counts->waits,
 		.received_bytes = counts->received_bytes,
 		.sent_bytes = counts->sent_bytes,
-		/* Nothing in this server knows these yet. */
-		.share_permille = -1,
-		.swapped_bytes = -1,
-		.waiting_ms = -1,
-		.switches = -1};
+		.share_permille = ckt_turn_share_permille(session),
+		.swapped_bytes = numbers.swapped_bytes,
+		.waiting_ms = numbers.waiting_ms,
+		.switches = numbers.switches};
 }
 
 static void answered(struct watching *watching)

@@ -18,8 +18,26 @@
  *  - an answer that comes later (a queue) is CKT_POLICY_WAIT: the caller asks again once a session
  *    has ended, see ckt_peer_session_gone.
  *
- * Memory of GPUs is asked for all the time and may be waited for: its events, decisions and policies
- * are in wait_policy.h.
+ * Memory and time of GPUs are asked for all the time, and may be waited for.  This is the seam between
+ * what happens to them and who decides:
+ *
+ *	what happened to a session        told as (events.h)       what may be decided         by
+ *	it came, ended                    came, left               -
+ *	it asks for memory                leased, wait, refused    grant, wait, refuse         wait_queue.h
+ *	requests can be granted           choose                   which one, none yet, none   wait_policy.h, or a
+ *	                                                                                       scheduler (scheduler.h)
+ *	that was decided                  granted, refused,        -
+ *	                                  decided, fallback
+ *	it freed memory, waits no more    freed, withdrawn         -
+ *	others wait for its memory        swapped-out, swapped-in, out, in                     quantum.h
+ *	                                  not-swapped
+ *	it wants the GPU, is done with it (turns of listings)      give a turn, end it         turn_order.h
+ *	it keeps its turn, has given it   overdue, back            the next goes beside it     turn.h
+ *	its cap keeps it from a turn      capped                   -
+ *
+ * The facts of each (ckt_event_facts) are what the built-in policies decide by, in numbers without
+ * pointers: so a scheduler outside of the server is told the same (rpc/control.x, FACTS), its
+ * decisions take the same way (DECIDE), and a record of them can be replayed (tests/policy).
  *
  * Reasons name the limit and the remedy and reach the user as they are.
  *
@@ -33,8 +51,19 @@
 #include "rpc/session.h"
 #include "rpc/token_file.h"
 #include "server/daemon/policy/identity.h"
+#include "server/daemon/policy/turn_order.h"
+#include "server/daemon/policy/wait_policy.h"
 
 struct ckt_options;
+
+/* What a policy is told of an event.  Zero where it makes no sense. */
+struct ckt_event_facts {
+	const char *reason; /* static; NULL: none */
+	uint64_t request;
+	int gpu; /* the driver's number; -1: of none */
+	uint64_t bytes;
+	int64_t waited_ms;
+};
 
 enum ckt_policy_answer {
 	CKT_POLICY_YES,

@@ -25,6 +25,6 @@ const char *ckt_memory_reason_text(enum ckt_memory_reason reason)
 		"the GPU's budget or its owner's limit is too small for it",
 		"no other session holds what is missing",
 		"sessions wait for each other, and this one holds the most",
-		"it waited for --wait-timeout"};
+		"it waited for --wait-timeout", "an administrator or a scheduler decided so"};
 	return reason < CKT_MEMORY_REASONS ? texts[reason] : "unknown";
 }

@@ -50,6 +50,7 @@ enum ckt_memory_reason {
 	CKT_MEMORY_OWN = 5,       /* no other session holds what is missing */
 	CKT_MEMORY_DEADLOCK = 6,  /* sessions wait for each other, and this one holds the most */
 	CKT_MEMORY_TIMEOUT = 7,   /* --wait-timeout */
+	CKT_MEMORY_DECIDED = 8,   /* an administrator, or a scheduler outside of the server */
 	CKT_MEMORY_REASONS
 };
 
@@ -66,6 +67,7 @@ struct ckt_memory_event {
 	uint64_t request; /* 0: the event is of none */
 	uint32_t gpu;     /* the driver's number */
 	uint64_t bytes;
+	int64_t waited_ms; /* of a request that has ended */
 };
 
 /* ---- Who is next */
@@ -97,6 +99,25 @@ struct ckt_wait_policy {
 
 /* NULL: there is none of that name. */
 const struct ckt_wait_policy *ckt_wait_policy_find(const char *name);
+
+/*
+ * "external[:FALLBACK][,TIMEOUT]": a scheduler outside of the server chooses, and the policy FALLBACK
+ * (default fifo) where it does not within TIMEOUT: seconds such as 2 or 0.5 (default 1), from a
+ * millisecond to a minute.
+ */
+struct ckt_wait_external {
+	const struct ckt_wait_policy *fallback;
+	unsigned timeout_ms;
+};
+
+/* 0, or -EINVAL: it is no such text. */
+int ckt_wait_external_parse(const char *text, struct ckt_wait_external *ret_external);
+
+/*
+ * How often a session without memory that waits may be overtaken while a scheduler outside of the
+ * server chooses.
+ */
+enum { CKT_WAIT_EXTERNAL_OVERTAKES = 64 };
 
 extern const struct ckt_wait_policy ckt_wait_fifo, ckt_wait_best_fit, ckt_wait_recent_use,
 	ckt_wait_random;

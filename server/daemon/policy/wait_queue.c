@@ -104,7 +104,8 @@ static void end(
 		&(struct ckt_memory_event){.reason = reason,
 			.request = number,
 			.gpu = request->gpu,
-			.bytes = request->bytes});
+			.bytes = request->bytes,
+			.waited_ms = queue->now_ms - request->since_ms});
 	if (queue->ended)
 		queue->ended(queue, request, granted, reason);
 	free(request);
@@ -371,8 +372,8 @@ static void grant(struct ckt_wait_queue *queue, uint64_t number)
 	end(queue, number, good, good ? CKT_MEMORY_FITS : CKT_MEMORY_IN_USE);
 }
 
-/* Grants one; false: none can be. */
-static bool grant_one(struct ckt_wait_queue *queue, struct ckt_wait_facts *list)
+/* How many of the list can be granted now. */
+static unsigned find_candidates(struct ckt_wait_queue *queue, struct ckt_wait_facts *list)
 {
 	struct ckt_wait_model model;
 	unsigned count = 0;
@@ -381,11 +382,40 @@ static bool grant_one(struct ckt_wait_queue *queue, struct ckt_wait_facts *list)
 	ckt_wait_model_free(&model);
 	if (!count && !somebody_runs(queue, -1))
 		count = candidates(queue, NULL, false, list);
+	return count;
+}
+
+enum granted { GRANTED_NONE, GRANTED_ONE, GRANTED_LATER };
+
+static enum granted grant_one(struct ckt_wait_queue *queue, struct ckt_wait_facts *list)
+{
+	unsigned count = find_candidates(queue, list);
+	if (queue->outside && queue->outside(queue, list, count))
+		return GRANTED_LATER;
 	if (!count)
-		return false;
+		return GRANTED_NONE;
 	unsigned next = queue->policy->choose(&queue->random, list, count);
 	grant(queue, list[next < count ? next : 0].request);
-	return true;
+	return GRANTED_ONE;
+}
+
+bool ckt_wait_grant(
+	struct ckt_wait_queue *queue, uint64_t number, enum ckt_memory_reason *ret_reason)
+{
+	struct ckt_wait_request *request = *place_of(queue, number);
+	struct ckt_wait_facts *list =
+		request && !queue->pumping ? calloc(queue->count, sizeof *list) : NULL;
+	unsigned count = list ? find_candidates(queue, list) : 0;
+	bool found = false;
+	for (unsigned i = 0; i < count; i++)
+		found |= list[i].request == number;
+	free(list);
+	*ret_reason = request ? request->reason : CKT_MEMORY_FITS;
+	if (request && !found && *ret_reason == CKT_MEMORY_FITS)
+		*ret_reason = CKT_MEMORY_UNSAFE;
+	if (found)
+		grant(queue, number);
+	return found;
 }
 
 static uint64_t held_in_all(const struct ckt_ledger *ledger, const struct ckt_ledger_holder *holder)
@@ -450,9 +480,10 @@ void ckt_wait_pump(struct ckt_wait_queue *queue)
 		queue->again = false;
 		while (queue->first) {
 			struct ckt_wait_facts *list = calloc(queue->count, sizeof *list);
-			bool done = list && (grant_one(queue, list) || refuse_one(queue));
+			enum granted granted = list ? grant_one(queue, list) : GRANTED_LATER;
 			free(list);
-			if (!done)
+			if (granted == GRANTED_LATER ||
+				(granted == GRANTED_NONE && !refuse_one(queue)))
 				break;
 		}
 	} while (queue->again);

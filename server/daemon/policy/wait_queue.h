@@ -63,6 +63,13 @@ struct ckt_wait_queue {
 	 */
 	bool (*bars)(struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder,
 		unsigned gpu, uint64_t bytes);
+	/*
+	 * True: somebody else chooses one of the list, later, by ckt_wait_grant; and whoever that is
+	 * owes a pump if he does not.  False: the policy chooses now.  Told with count 0, too, if
+	 * none can be granted.  NULL: the policy chooses.  Must not change the queue.
+	 */
+	bool (*outside)(
+		struct ckt_wait_queue *queue, const struct ckt_wait_facts *list, unsigned count);
 	/* Of everything; NULL: nobody listens. */
 	void (*event)(struct ckt_wait_queue *queue, const struct ckt_memory_event *event);
 	void *data; /* the caller's */
@@ -95,6 +102,12 @@ enum ckt_memory_decision ckt_wait_ask(struct ckt_wait_queue *queue,
 bool ckt_wait_withdraw(struct ckt_wait_queue *queue, uint64_t number, bool keep_place);
 /* Refuses it, for a reason of the caller's. */
 bool ckt_wait_refuse(struct ckt_wait_queue *queue, uint64_t number, enum ckt_memory_reason reason);
+/*
+ * Grants it, out of turn.  False: it cannot be granted now, for *ret_reason, and nothing has changed;
+ * CKT_MEMORY_FITS: no request of that number waits.  A pump is owed if it is granted.
+ */
+bool ckt_wait_grant(
+	struct ckt_wait_queue *queue, uint64_t number, enum ckt_memory_reason *ret_reason);
 /* Memory was given back, a session ended, limits changed, or somebody waits: decides anew. */
 void ckt_wait_pump(struct ckt_wait_queue *queue);
 

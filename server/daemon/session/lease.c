@@ -115,8 +115,10 @@ static bool grant(struct ckt_session *session)
 	if (lease->question.bytes && !bytes)
 		return false;
 	count(CKT_POLICY_YES);
-	if (bytes)
+	if (bytes) {
+		ckt_memory_wait_leased(session, gpu, bytes);
 		ckt_quantum_granted(session, gpu);
+	}
 	answer(session, bytes, 0);
 	return true;
 }
@@ -129,6 +131,8 @@ static void refuse_or_wait(struct ckt_session *session)
 	ckt_quantum_refused(session, lease->question.gpu, bytes);
 	if (!ckt_memory_can_wait(session)) {
 		count(CKT_POLICY_FULL);
+		ckt_memory_wait_refused(session, lease->question.gpu, bytes,
+			ckt_memory_wait_reason(session, lease->question.gpu, bytes));
 		answer(session, 0, 0);
 		return;
 	}
@@ -156,6 +160,7 @@ static void refuse(struct ckt_session *session)
 	}
 	count(CKT_POLICY_YES);
 	ckt_ledger_force(&lease->holder, lease->question.gpu, bytes);
+	ckt_memory_wait_leased(session, lease->question.gpu, bytes);
 	answer(session, bytes, 0);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "rpc/net.h"
+#include "server/daemon/decision_events.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/session.h"
 
@@ -88,11 +89,40 @@ enum ckt_memory_decision ckt_memory_wait_ask(
 	if (decision == CKT_MEMORY_WAIT)
 		ckt_info("session %s waits for %llu MiB of GPU %u: %s", session->id, mib(bytes),
 			gpu, ckt_memory_reason_text(reason));
+	else if (decision == CKT_MEMORY_GRANT)
+		ckt_memory_wait_leased(session, gpu, bytes);
 	/* A program may ask for too much as often as it likes. */
-	else if (decision == CKT_MEMORY_REFUSE)
+	else if (decision == CKT_MEMORY_REFUSE) {
+		ckt_memory_wait_refused(session, gpu, bytes, reason);
 		ckt_debug("session %s does not wait for %llu MiB of GPU %u: %s", session->id,
 			mib(bytes), gpu, ckt_memory_reason_text(reason));
+	}
 	return decision;
+}
+
+void ckt_memory_wait_leased(struct ckt_session *session, unsigned gpu, uint64_t bytes)
+{
+	ckt_decision_event(session->server, session, CKT_EVENT_LEASED,
+		&(struct ckt_event_facts){.gpu = (int)gpu, .bytes = bytes}, "%llu MiB of GPU %u",
+		mib(bytes), gpu);
+}
+
+void ckt_memory_wait_refused(
+	struct ckt_session *session, unsigned gpu, uint64_t bytes, enum ckt_memory_reason reason)
+{
+	const char *text = ckt_memory_reason_text(reason);
+	ckt_decision_event(session->server, session, CKT_EVENT_REFUSED,
+		&(struct ckt_event_facts){.reason = text, .gpu = (int)gpu, .bytes = bytes},
+		"%llu MiB of GPU %u: %s", mib(bytes), gpu, text);
+}
+
+enum ckt_memory_reason ckt_memory_wait_reason(
+	struct ckt_session *session, unsigned gpu, uint64_t bytes)
+{
+	enum ckt_memory_reason reason;
+	ckt_wait_judge(
+		queue_now(session->server), &session->lease.holder, gpu, bytes, true, &reason);
+	return reason;
 }
 
 static const struct ckt_wait_request *find(
@@ -159,6 +189,76 @@ static void ended(struct ckt_wait_queue *queue, const struct ckt_wait_request *r
 	/* It ends, or cannot be reached: then others may have it. */
 	if (error && granted && !ckt_ledger_give(request->holder, request->gpu, request->bytes))
 		queue->again = true;
+}
+
+/* ---- Events */
+
+/* Who has what it waits for: those of its owner by name, others as a number. */
+static void name_holders(struct ckt_session *session, unsigned gpu, char *ret_text, size_t size)
+{
+	enum { NAMED_MAX = 4 };
+	unsigned named = 0, others = 0;
+	size_t length = 0;
+	*ret_text = 0;
+	for (const struct ckt_session *s = session->server->sessions; s; s = s->next) {
+		uint64_t bytes = s->lease.is_holder ? s->lease.holder.leased[gpu] : 0;
+		if (!bytes || s == session)
+			continue;
+		if (s->uid != session->uid || named == NAMED_MAX) {
+			others++;
+			continue;
+		}
+		named++;
+		length += (size_t)snprintf(
+			ret_text + length, size - length, "; %s holds %llu MiB", s->id, mib(bytes));
+	}
+	if (others)
+		snprintf(ret_text + length, size - length, "; %u other sessions hold some", others);
+}
+
+/* One that ends is no longer on the server's list. */
+static struct ckt_session *find_serial(struct ckt_server *server, uint64_t serial)
+{
+	for (struct ckt_ledger_holder *h = server->ledger.first; h; h = h->next)
+		if (h->serial == serial)
+			return session_of(h);
+	return NULL;
+}
+
+static void happened(struct ckt_wait_queue *queue, const struct ckt_memory_event *event)
+{
+	static const enum ckt_event_name names[] = {[CKT_MEMORY_CAME] = CKT_EVENT_CAME,
+		[CKT_MEMORY_ASKED] = CKT_EVENT_WAIT,
+		[CKT_MEMORY_GRANTED] = CKT_EVENT_GRANTED,
+		[CKT_MEMORY_REFUSED] = CKT_EVENT_REFUSED,
+		[CKT_MEMORY_WITHDRAWN] = CKT_EVENT_WITHDRAWN,
+		[CKT_MEMORY_FREED] = CKT_EVENT_FREED,
+		[CKT_MEMORY_ENDED] = CKT_EVENT_LEFT};
+	struct ckt_server *server = queue->data;
+	struct ckt_session *session = find_serial(server, event->session);
+	char holders[CKT_MESSAGE_MAX / 2] = "";
+	/* Where nothing limits it, its worker takes what it likes, and nothing is decided. */
+	if (!session || !ckt_ledger_limits(&server->ledger, &session->lease.holder.subject))
+		return;
+	bool judged = event->kind == CKT_MEMORY_ASKED || event->kind == CKT_MEMORY_GRANTED ||
+		event->kind == CKT_MEMORY_REFUSED;
+	bool of_gpu = event->kind != CKT_MEMORY_CAME && event->kind != CKT_MEMORY_ENDED;
+	struct ckt_event_facts facts = {
+		.reason = judged ? ckt_memory_reason_text(event->reason) : NULL,
+		.request = event->request,
+		.gpu = of_gpu ? (int)event->gpu : session->status.gpu,
+		.bytes = event->bytes,
+		.waited_ms = event->waited_ms};
+	if (event->kind == CKT_MEMORY_ASKED)
+		name_holders(session, event->gpu, holders, sizeof holders);
+	if (of_gpu)
+		ckt_decision_event(server, session, names[event->kind], &facts,
+			"%llu MiB of GPU %u%s%s%s", mib(event->bytes), event->gpu,
+			judged ? ": " : "", judged ? facts.reason : "", holders);
+	else
+		ckt_decision_event(server, session, names[event->kind], &facts, "%s", "");
+	if (event->kind == CKT_MEMORY_ENDED)
+		ckt_decision_events_gone(session);
 }
 
 /* ---- All of them */
@@ -253,6 +353,8 @@ int ckt_memory_wait_open(struct ckt_server *server, char *ret_message, size_t me
 	const char *name = options->wait_policy ? options->wait_policy : ckt_wait_fifo.name;
 	const struct ckt_wait_policy *policy = ckt_wait_policy_find(name);
 	uint64_t random = 0;
+	if (!policy && !ckt_scheduler_open(server, name))
+		policy = &server->scheduler.policy;
 	if (!policy ||
 		(options->when_full &&
 			ckt_when_full_parse(options->when_full, &server->when_full))) {
@@ -263,7 +365,10 @@ int ckt_memory_wait_open(struct ckt_server *server, char *ret_message, size_t me
 		random = 1;
 	ckt_wait_queue_init(&server->waits, &server->ledger, policy, random);
 	server->waits.ended = ended;
+	server->waits.event = happened;
 	server->waits.data = server;
+	ckt_scheduler_attach(server);
+	ckt_decision_events_init(server);
 	server->wait_timer.fire = timeout;
 	if (server->when_full != CKT_WHEN_FULL_FAIL)
 		default_budgets(server);
@@ -273,5 +378,7 @@ int ckt_memory_wait_open(struct ckt_server *server, char *ret_message, size_t me
 void ckt_memory_wait_close(struct ckt_server *server)
 {
 	ckt_timer_clear(&server->wait_timer);
+	ckt_scheduler_close(server);
+	ckt_decision_events_fini(server);
 	ckt_wait_queue_fini(&server->waits);
 }

@@ -37,6 +37,14 @@ enum ckt_memory_decision ckt_memory_wait_ask(
 /* False: no question of that number waits, as when its end is on the way. */
 bool ckt_memory_wait_withdraw(struct ckt_session *session, uint32_t number, bool keep_place);
 
+/* Events of what the lease decides itself: memory that it leased or refused at once. */
+void ckt_memory_wait_leased(struct ckt_session *session, unsigned gpu, uint64_t bytes);
+void ckt_memory_wait_refused(
+	struct ckt_session *session, unsigned gpu, uint64_t bytes, enum ckt_memory_reason reason);
+/* Why so much cannot be leased now. */
+enum ckt_memory_reason ckt_memory_wait_reason(
+	struct ckt_session *session, unsigned gpu, uint64_t bytes);
+
 void ckt_memory_wait_came(struct ckt_session *session);
 void ckt_memory_wait_freed(struct ckt_session *session, unsigned gpu, uint64_t bytes);
 /* Precedes its leaving the ledger; ckt_memory_wait_look follows. */

@@ -142,6 +142,8 @@ struct ckt_session {
 	char job[CKT_JOB_NAME_MAX + 1]; /* as its client last reported; empty: none */
 	struct ckt_job_hold *job_hold;  /* stopped with its job, see job.c; NULL: not */
 	struct ckt_image_bond bond;     /* of a restore */
+	struct ckt_image_bond bond; /* of a restore */
+	struct ckt_event_fold folds[CKT_DECISION_EVENTS]; /* see decision_events.h */
 	/* takes that name once the session that has it is gone */
 	char successor_of[CKT_SESSION_ID_SIZE + 1];
 	/* of its automatic images, see durable/automatic.h; NULL: none */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "rpc/turn.h"
+#include "server/daemon/decision_events.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/session/lease.h"
 #include "server/daemon/session/session.h"
@@ -20,6 +21,8 @@ enum {
 	/* Packets that are handled before others get their turn. */
 	AT_A_TIME = 16,
 	CALL_TIMEOUT_MS = 10000,
+	/* A share is of at least so much time. */
+	LOOK_MS = 500,
 };
 
 #define NS_PER_MS INT64_C(1000000)
@@ -187,6 +190,10 @@ static void give_up(struct ckt_turn_gpu *gpu)
 		session->turn.overdue |= UINT64_C(1) << number;
 		session->turn.overdue_number[number] = ring->number;
 		ckt_count_turn(session->id, number, CKT_TURN_WAS_OVERDUE, 0);
+		ckt_decision_event(session->server, session, CKT_EVENT_OVERDUE,
+			&(struct ckt_event_facts){
+				.reason = "it does not give its turn back", .gpu = (int)number},
+			"GPU %u: the next session goes on beside it", number);
 		ckt_warning("session %s: it does not give GPU %u back: a kernel of it runs on, or "
 			    "its worker waits in the driver; the next session goes on beside it",
 			session->id, number);
@@ -219,6 +226,21 @@ static void fire(struct ckt_timer *timer)
 	step(gpu);
 }
 
+/* Those that want the GPU and would have it, had they no cap. */
+static void tell_capped(struct ckt_turn_gpu *gpu)
+{
+	const struct ckt_turn_ring *ring = &gpu->ring;
+	for (struct ckt_turn_member *m = ring->first; m && !ring->holder; m = m->next) {
+		struct ckt_session *session = m->wants && m->cap ? owner_of(gpu, m) : NULL;
+		if (session)
+			ckt_decision_event(gpu->server, session, CKT_EVENT_CAPPED,
+				&(struct ckt_event_facts){
+					.reason = "its cap= is used up", .gpu = (int)gpu_of(gpu)},
+				"GPU %u is free, and its cap of %u%% is used up", gpu_of(gpu),
+				m->cap);
+	}
+}
+
 static void step(struct ckt_turn_gpu *gpu)
 {
 	struct ckt_turn_decision decision;
@@ -229,6 +251,8 @@ static void step(struct ckt_turn_gpu *gpu)
 			break;
 		tell(session, gpu_of(gpu), &decision);
 	}
+	if (decision.again_ns)
+		tell_capped(gpu);
 	set_timer(gpu, decision.again_ns);
 }
 
@@ -244,6 +268,8 @@ static void want(struct ckt_session *session, unsigned gpu)
 {
 	if (!(session->turn.member_of >> gpu & 1))
 		join(session, gpu);
+	if (!session->turn.members[gpu].wants)
+		session->turn.wanted_ns[gpu] = ckt_now_ns();
 	ckt_turn_want(&session->server->turns[gpu].ring, &session->turn.members[gpu]);
 }
 
@@ -256,10 +282,14 @@ static bool yield(struct ckt_session *session, const struct ckt_turn_message *me
 		return false;
 	if (turn->overdue >> gpu & 1 && turn->overdue_number[gpu] == message->number) {
 		turn->overdue &= ~(UINT64_C(1) << gpu);
+		ckt_decision_event(session->server, session, CKT_EVENT_BACK,
+			&(struct ckt_event_facts){.gpu = (int)gpu},
+			"GPU %u: it has given its turn back", gpu);
 		if (message->wants)
-			ckt_turn_want(ring, &turn->members[gpu]);
+			want(session, gpu);
 		return true;
 	}
+	turn->wanted_ns[gpu] = ckt_now_ns();
 	return ckt_turn_yield(
 		ring, &turn->members[gpu], message->number, message->wants, ckt_now_ns());
 }
@@ -390,6 +420,56 @@ void ckt_turns_limits_changed(struct ckt_server *server)
 		weigh(server, gpu);
 		step(&server->turns[gpu]);
 	}
+}
+
+/* ---- Listings */
+
+int ckt_turn_share_permille(struct ckt_session *session)
+{
+	struct ckt_daemon_turn *turn = &session->turn;
+	int64_t now = ckt_now_ns();
+	uint64_t used = 0;
+	if (!turn->member_of)
+		return -1;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		if (turn->member_of >> gpu & 1)
+			used += ckt_turn_used_ns(
+				&session->server->turns[gpu].ring, &turn->members[gpu], now);
+	int64_t passed = now - turn->seen_ns;
+	if (!turn->seen_ns)
+		turn->share_permille = 0;
+	else if (passed >= NS_PER_MS * LOOK_MS)
+		turn->share_permille =
+			(int)((used - turn->seen_used_ns) / ((uint64_t)passed / 1000 + 1));
+	if (!turn->seen_ns || passed >= NS_PER_MS * LOOK_MS) {
+		turn->seen_ns = now;
+		turn->seen_used_ns = used;
+	}
+	return turn->share_permille;
+}
+
+int64_t ckt_turn_waiting_ms(const struct ckt_session *session)
+{
+	const struct ckt_daemon_turn *turn = &session->turn;
+	int64_t longest = 0, now = ckt_now_ns();
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		if (turn->member_of >> gpu & 1 && turn->members[gpu].wants &&
+			now - turn->wanted_ns[gpu] > longest)
+			longest = now - turn->wanted_ns[gpu];
+	return longest / NS_PER_MS;
+}
+
+int64_t ckt_turn_switches(const struct ckt_session *session)
+{
+	const struct ckt_daemon_turn *turn = &session->turn;
+	int64_t switches = 0;
+	if (!turn->member_of)
+		return -1;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		if (turn->member_of >> gpu & 1)
+			switches += (int64_t)turn->members[gpu].turns -
+				(session->server->turns[gpu].ring.holder == &turn->members[gpu]);
+	return switches;
 }
 
 void ckt_turns_fini(struct ckt_server *server)

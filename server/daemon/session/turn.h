@@ -35,6 +35,11 @@ struct ckt_daemon_turn {
 	uint64_t member_of, overdue;     /* bit N: of GPU N's ring */
 	struct ckt_turn_member *members; /* CKT_DEVICES_MAX of them; NULL: none yet */
 	uint32_t overdue_number[CKT_DEVICES_MAX];
+	int64_t wanted_ns[CKT_DEVICES_MAX]; /* since when it wants a turn, if it does */
+	/* of its share lately, for listings */
+	uint64_t seen_used_ns;
+	int64_t seen_ns; /* 0: not yet */
+	int share_permille;
 };
 
 /* Of the server: one a GPU. */
@@ -51,4 +56,13 @@ int ckt_turn_open(struct ckt_session *session);
 void ckt_turn_close(struct ckt_session *session);
 /* The limits have changed: channels come or go, weights change. */
 void ckt_turns_limits_changed(struct ckt_server *server);
+/*
+ * The part of the time that it had its GPUs, since about a second ago; of all of them the largest.
+ * -1: it shares none.
+ */
+int ckt_turn_share_permille(struct ckt_session *session);
+/* For how long it has been waiting for a turn; 0: it is not. */
+int64_t ckt_turn_waiting_ms(const struct ckt_session *session);
+/* How often it lost a GPU to another or gave it back; -1: it shares none. */
+int64_t ckt_turn_switches(const struct ckt_session *session);
 void ckt_turns_fini(struct ckt_server *server);
