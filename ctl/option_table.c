@@ -185,6 +185,15 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_SESSION}, .first_words = "out in show"},
 	{"events", 0, 0, false, "follow", "events [--follow]", "what happens to sessions",
 		ckt_ctl_events},
+	{"decide", 1, 3, false, "",
+		"decide EVENT grant|refuse REQUEST\n"
+		"       decide EVENT wait\n"
+		"       decide session=SESSION grant|refuse|swap-out|swap-in\n"
+		"       decide -",
+		"decide, as a scheduler, who gets memory or leaves the GPU", ckt_ctl_decide,
+		"EVENT is the number of an event 'choose' of a server with --wait-policy external; its candidates name the REQUESTs.\n"
+		"With - it reads one decision a line, and answers each with 'done' or 'refused'.\n",
+		.values = {CKT_VALUE_TEXT, CKT_VALUE_TEXT, CKT_VALUE_TEXT}},
 	{"place", 1, 1, false, "",
 		"place least-loaded|pack|spread --server ADDRESS --server ADDRESS ...",
 		"print which of the servers a new program should use, by what they report",

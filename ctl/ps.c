@@ -17,6 +17,7 @@
 #include "ctl/subcommands.h"
 #include "ctl/turns.h"
 #include "ctl/waits.h"
+#include "ctl/watched.h"
 #include "rpc/control.h"
 #include "rpc/job.h"
 #include "rpc/net.h"
@@ -117,10 +118,12 @@ struct beside {
 	const char *job; /* NULL: none */
 	const char *owner, *project;
 	const ckt_control_connection *connection; /* NULL: not known */
+	const ckt_control_connections_res *connections;
 	const struct ckt_ctl_turns *turns;
 	const struct ckt_ctl_waits *waits;
 	const struct ckt_ctl_durable *durable;
 	const struct ckt_ctl_quanta *quanta;
+	const struct ckt_ctl_watched *watched;
 };
 
 static json_t *session_json(const ckt_control_session *session, const struct beside *beside)
@@ -154,6 +157,7 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 		json_object_set_new(object, "automatic_image", durable);
 	json_object_set_new(
 		object, "swapping", ckt_ctl_quanta_json(beside->quanta, session->session));
+	ckt_ctl_watched_json(beside->watched, session->session, object);
 	return object;
 }
 
@@ -194,7 +198,7 @@ static void session_line(const ckt_control_session *session, const struct beside
 	ckt_ctl_quanta_print(beside->quanta, session->session);
 }
 
-/* Prints the sessions of one answer, or adds them to the list. */
+/* Prints the sessions of one answer, or adds them to the list.  beside: what is the same for all. */
 static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
 	const struct jobs *jobs, const struct ckt_ctl_waits *waits,
 	const struct ckt_ctl_durable *durable,
@@ -202,6 +206,7 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 	const struct ckt_ctl_quanta *quanta, json_t *list)
 	const struct ckt_ctl_durable *durable, const ckt_control_connections_res *connections,
 	const struct ckt_ctl_turns *turns, json_t *list)
+	struct beside beside, const struct jobs *jobs, json_t *list)
 {
 	struct ckt_ctl_owners owners;
 	uint32_t numbers[CKT_CONTROL_LIST_MAX];
@@ -210,14 +215,10 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 	ckt_ctl_owners_read(args, numbers, res->sessions.sessions_len, &owners);
 	for (u_int i = 0; i < res->sessions.sessions_len; i++) {
 		const ckt_control_session *session = &res->sessions.sessions_val[i];
-		struct beside beside = {.job = job_of(jobs, session->session),
-			.owner = ckt_ctl_owner_name(&owners, i, session->uid),
-			.project = ckt_ctl_owner_project(&owners, i),
-			.connection = connection_of(connections, session->session),
-			.waits = waits,
-			.durable = durable,
-			.turns = turns,
-			.quanta = quanta};
+		beside.job = job_of(jobs, session->session);
+		beside.owner = ckt_ctl_owner_name(&owners, i, session->uid);
+		beside.project = ckt_ctl_owner_project(&owners, i);
+		beside.connection = connection_of(beside.connections, session->session);
 		if (args->json)
 			json_array_append_new(list, session_json(session, &beside));
 		else
@@ -239,70 +240,78 @@ static json_t *warm_json(const struct ckt_ctl_args *args)
 	return result ? json_null() : json_integer(res.ready);
 }
 
-/* Whether it drains. */
-static bool tell_of_drain(const struct ckt_ctl_args *args, struct ckt_ctl_drain *ret_drain)
+/* All that is listed beside what LIST tells. */
+struct listing {
+	struct jobs jobs;
+	struct ckt_ctl_turns turns;
+	struct ckt_ctl_waits waits;
+	struct ckt_ctl_drain drain;
+	struct ckt_ctl_durable durable;
+	struct ckt_ctl_quanta quanta;
+	struct ckt_ctl_watched watched;
+	bool draining;
+	json_t *list; /* for --json */
+};
+
+static void listing_read(const struct ckt_ctl_args *args, struct listing *listing)
 {
-	bool draining = ckt_ctl_drain_look(args, ret_drain);
-	if (draining && !args->json)
+	listing->draining = ckt_ctl_drain_look(args, &listing->drain);
+	if (listing->draining && !args->json)
 		fprintf(stderr,
 			"cricketctl: the server is drained for maintenance: it takes no new sessions\n");
-	return draining;
+	jobs_read(args, &listing->jobs);
+	ckt_ctl_turns_read(args, &listing->turns);
+	ckt_ctl_waits_read(args, &listing->waits);
+	ckt_ctl_durable_read(args, &listing->durable);
+	ckt_ctl_quanta_read(args, &listing->quanta);
+	ckt_ctl_watched_read(args, &listing->watched);
 }
 
-/* drain: NULL for none. */
-static int print_list(
-	const struct ckt_ctl_args *args, json_t *list, const struct ckt_ctl_drain *drain)
+static void listing_free(struct listing *listing)
 {
-	return ckt_ctl_json_print(json_pack("{s:o, s:o, s:o*}", "sessions", json_incref(list),
-		"warm", warm_json(args), "draining", drain ? ckt_ctl_drain_json(drain) : NULL));
+	json_decref(listing->list);
+	jobs_free(&listing->jobs);
+	ckt_ctl_turns_free(&listing->turns);
+	ckt_ctl_waits_free(&listing->waits);
+	ckt_ctl_durable_free(&listing->durable);
+	ckt_ctl_quanta_free(&listing->quanta);
+	ckt_ctl_watched_free(&listing->watched);
 }
 
-int ckt_ctl_ps(const struct ckt_ctl_args *args)
+static void print_head(const struct ckt_ctl_args *args)
 {
-	struct ckt_ctl_server server = {.fd = -1};
+	if (!args->json)
+		printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %-6s  %s  %s\n", "SESSION",
+			"PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE", "STARTED", "OVER",
+			"OWNER", "JOB");
+}
+
+/* Lists the sessions page by page. */
+static int print_pages(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
+	const struct listing *listing)
+{
 	char after[CKT_SESSION_ID_SIZE + 1] = "";
-	json_t *list = json_array();
-	struct jobs jobs = {0};
-	struct ckt_ctl_turns turns = {0};
-	struct ckt_ctl_waits waits = {0};
-	struct ckt_ctl_drain drain = {0};
-	struct ckt_ctl_durable durable = {0};
-	struct ckt_ctl_quanta quanta = {0};
-	bool more = true, any = false;
-	int status = ckt_ctl_connect(args, &server);
-	const char *token = getenv("CRICKET_TOKEN_FILE");
-	if (status != CKT_EXIT_DONE)
-		more = false;
-	else if (!server.is_unix && (!token || !*token))
-		fprintf(stderr,
-			"cricketctl: the server at %s lists no sessions over TCP "
-			"without a token: use its UNIX socket, or set "
-			"CRICKET_TOKEN_FILE\n",
-			server.address);
-	bool draining = more && tell_of_drain(args, &drain);
-	if (more) {
-		jobs_read(args, &jobs);
-		ckt_ctl_turns_read(args, &turns);
-		ckt_ctl_waits_read(args, &waits);
-		ckt_ctl_durable_read(args, &durable);
-		ckt_ctl_quanta_read(args, &quanta);
-	}
-	while (more) {
+	bool more = true;
+	for (unsigned page = 0; more; page++) {
 		ckt_control_list_args list_args = {.after = after};
 		ckt_control_list_res res = {0};
-		status = ckt_ctl_call(&server, CKT_CONTROL_LIST,
+		ckt_control_connections_res connections;
+		int status = ckt_ctl_call(server, CKT_CONTROL_LIST,
 			(xdrproc_t)xdr_ckt_control_list_args, &list_args,
 			(xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
 		if (status != CKT_EXIT_DONE)
-			break;
-		if (!any && !args->json)
-			printf("%-12s  %-20s %-20s %7s %3s %9s  %-9s %-20s  %-6s  %s  %s\n",
-				"SESSION", "PROGRAM", "CLIENT", "PID", "GPU", "MEMORY", "STATE",
-				"STARTED", "OVER", "OWNER", "JOB");
-		any = true;
-		ckt_control_connections_res connections;
+			return status;
+		if (!page)
+			print_head(args);
 		connections_read(args, after, &connections);
-		print_page(args, &res, &jobs, &waits, &durable, &connections, &turns, &quanta, list);
+		print_page(args, &res,
+			(struct beside){.connections = &connections,
+				.turns = &listing->turns,
+				.waits = &listing->waits,
+				.durable = &listing->durable,
+				.quanta = &listing->quanta,
+				.watched = &listing->watched},
+			&listing->jobs, listing->list);
 		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
 		if (res.sessions.sessions_len)
 			snprintf(after, sizeof after, "%s",
@@ -310,16 +319,33 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 		more = res.more && res.sessions.sessions_len;
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
 	}
+	return CKT_EXIT_DONE;
+}
+
+int ckt_ctl_ps(const struct ckt_ctl_args *args)
+{
+	struct ckt_ctl_server server = {.fd = -1};
+	struct listing listing = {0};
+	const char *token = getenv("CRICKET_TOKEN_FILE");
+	int status = ckt_ctl_connect(args, &server);
+	if (status != CKT_EXIT_DONE)
+		return status;
+	if (!server.is_unix && (!token || !*token))
+		fprintf(stderr,
+			"cricketctl: the server at %s lists no sessions over TCP "
+			"without a token: use its UNIX socket, or set "
+			"CRICKET_TOKEN_FILE\n",
+			server.address);
+	listing.list = json_array();
+	listing_read(args, &listing);
+	status = print_pages(args, &server, &listing);
 	if (status == CKT_EXIT_DONE && args->json)
-		status = print_list(args, list, draining ? &drain : NULL);
+		status = ckt_ctl_json_print(json_pack("{s:o, s:o, s:o*}", "sessions",
+			json_incref(listing.list), "warm", warm_json(args), "draining",
+			listing.draining ? ckt_ctl_drain_json(&listing.drain) : NULL));
 	else if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_flush();
-	json_decref(list);
-	jobs_free(&jobs);
-	ckt_ctl_turns_free(&turns);
-	ckt_ctl_waits_free(&waits);
-	ckt_ctl_durable_free(&durable);
-	ckt_ctl_quanta_free(&quanta);
+	listing_free(&listing);
 	ckt_ctl_disconnect(&server);
 	return status;
 }

@@ -18,6 +18,7 @@ int ckt_ctl_redirect(const struct ckt_ctl_args *args);
 int ckt_ctl_pause(const struct ckt_ctl_args *args);
 int ckt_ctl_swap(const struct ckt_ctl_args *args);
 int ckt_ctl_resume(const struct ckt_ctl_args *args);
+int ckt_ctl_decide(const struct ckt_ctl_args *args);
 int ckt_ctl_events(const struct ckt_ctl_args *args);
 int ckt_ctl_migrate(const struct ckt_ctl_args *args);
 int ckt_ctl_drain(const struct ckt_ctl_args *args);

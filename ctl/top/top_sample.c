@@ -137,6 +137,9 @@ static void rate(struct ckt_top_session *now, const struct ckt_top_session *then
 	now->waits_rate = (double)(now->waits - then->waits) / seconds;
 	now->received_rate = (double)(now->received_bytes - then->received_bytes) / seconds;
 	now->sent_rate = (double)(now->sent_bytes - then->sent_bytes) / seconds;
+	now->switches_rate = now->switches < then->switches || then->switches < 0
+		? -1
+		: (double)(now->switches - then->switches) / seconds;
 }
 
 /* Both are sorted by session, as the server tells them. */

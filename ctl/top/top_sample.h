@@ -38,6 +38,7 @@ struct ckt_top_session {
 	int64_t received_bytes, sent_bytes;
 	bool rated; /* the sample before has the same counts of the same worker; a second: */
 	double calls_rate, waits_rate, received_rate, sent_rate;
+	double switches_rate; /* below 0: not known */
 	/* Of a scheduler and of swapped memory; below 0: the server does not tell. */
 	int share_permille;
 	int64_t swapped_bytes, waiting_ms, switches;

@@ -105,6 +105,8 @@ static void seconds(bool known, double ms, char *ret_text, size_t size)
 #define CALLS(s) ((s)->calls_rate)
 #define WAITS(s) ((s)->waits_rate)
 #define WAITING(s) ((s)->waiting_ms)
+#define SWITCHING(s) ((s)->rated && (s)->switches_rate >= 0)
+#define SWITCHES(s) ((s)->switches_rate)
 NUMBER_COLUMN(gpu, ALWAYS, GPU, number)
 NUMBER_COLUMN(share, HAS_SHARE, SHARE, percent)
 NUMBER_COLUMN(memory, ALWAYS, MEMORY, amount)
@@ -114,6 +116,7 @@ NUMBER_COLUMN(sent, DIRECTED, SENT, amount)
 NUMBER_COLUMN(calls, RATED, CALLS, number)
 NUMBER_COLUMN(waits, RATED, WAITS, number)
 NUMBER_COLUMN(waiting, HAS_WAITING, WAITING, seconds)
+NUMBER_COLUMN(switches, SWITCHING, SWITCHES, number)
 
 /* "tcp", "tcp+4" with four lanes, "-" if not known: as the column OVER of ps. */
 static void over_text(const struct ckt_top_session *s, char *text, size_t size)
@@ -145,6 +148,7 @@ const struct ckt_top_column ckt_top_columns[CKT_TOP_COLUMNS] = {
 	{"WAITS/s", "calls a second that waited for a reply", 'a', false, 7, 7, 4, COLUMN(waits)},
 	{"WAITING", "time since it waits for the GPU or memory", 'n', false, 7, 7, 6,
 		COLUMN(waiting)},
+	{"SWITCH/s", "turns on the GPU a second", 'e', false, 8, 8, 6, COLUMN(switches)},
 	{"OVER", "transport, and lanes beside it", 'v', true, 6, 6, 5, COLUMN(over)},
 };
 

@@ -23,7 +23,7 @@ struct ckt_top_column {
 	int (*compare)(const struct ckt_top_session *a, const struct ckt_top_session *b);
 };
 
-enum { CKT_TOP_COLUMNS = 14, CKT_TOP_WIDTH_MAX = 400 };
+enum { CKT_TOP_COLUMNS = 15, CKT_TOP_WIDTH_MAX = 400 };
 extern const struct ckt_top_column ckt_top_columns[CKT_TOP_COLUMNS];
 
 /* The width of each column in a line of that many characters; 0: it is left out. */

@@ -79,9 +79,60 @@ static void test_owners(void)
 		HAS(out, "token:alice");
 		if (json)
 			HAS(out, "\"project\":\"vision\"");
-		/* It is known by then, and not asked as an older one. */
-		IS(seen_count, 2);
+		/* It is known by then, and not asked as an older one; facts were asked for first. */
+		IS(seen_count, 3);
 	}
+}
+
+/* A page with a decision, a piece of memory and a candidate; some events were missed before. */
+static bool facts(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static ckt_control_candidate candidate = {.request = 7,
+		.session = (char *)"0123456789ab",
+		.job = (char *)"train",
+		.bytes = 4096};
+	static ckt_control_fact list[2] = {
+		{.event = {5, 0, (char *)"leased", (char *)"0123456789ab", (char *)"p", (char *)""},
+			.owner = {(char *)"", (char *)""},
+			.job = (char *)"",
+			.reason = (char *)"",
+			.gpu = -1},
+		{.event = {6, 0, (char *)"choose", (char *)"", (char *)"", (char *)"so\033many"},
+			.owner = {(char *)"", (char *)""},
+			.job = (char *)"",
+			.reason = (char *)"why",
+			.gpu = 2,
+			.candidates = {1, &candidate}}};
+	static ckt_control_facts_res res = {.facts = {2, list}, .last = 6, .lost = 12};
+	ckt_control_events_args asked = {0};
+	(void)fd;
+	YES(ckt_net_decode(args, (xdrproc_t)xdr_ckt_control_events_args, &asked) == 0);
+	IS(asked.after, pages ? 6 : 0);
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_facts_res;
+	*ret_res = &res;
+	return pages++ == 0;
+}
+
+static void test_facts(void)
+{
+	begin();
+	pages = 0;
+	replies[CKT_CONTROL_FACTS].answer = facts;
+	IS(run(ckt_ctl_events, (struct ckt_ctl_args){.follow = true}, NULL), CKT_EXIT_NO_SERVER);
+	HAS(err, "12 events were missed");
+	HAS(out, "choose");
+	CU_ASSERT_PTR_NULL(strstr(out, "leased"));
+	CU_ASSERT_PTR_NULL(strchr(out, '\033'));
+	begin();
+	pages = 0;
+	replies[CKT_CONTROL_FACTS].answer = facts;
+	IS(run(ckt_ctl_events, (struct ckt_ctl_args){.follow = true, .json = true}, NULL),
+		CKT_EXIT_NO_SERVER);
+	HAS(out, "{\"event\":\"missed\",\"lost\":12}\n");
+	HAS(out, "\"event\":\"leased\"");
+	HAS(out, "\"gpu\":null");
+	HAS(out, "\"reason\":\"why\",\"request\":0,\"gpu\":2");
+	HAS(out, "\"candidates\":[{\"request\":7,\"session\":\"0123456789ab\",\"job\":\"train\"");
 }
 
 static void test_events(void)
@@ -116,4 +167,4 @@ static void test_events(void)
 	}
 }
 
-UNIT_SUITE(events, {"events", test_events}, {"owners", test_owners})
+UNIT_SUITE(events, {"events", test_events}, {"owners", test_owners}, {"facts", test_facts})

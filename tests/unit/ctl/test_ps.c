@@ -88,6 +88,20 @@ static void test_json(void)
 	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
 		"memory_bytes", "state", "started", "job", "owner", "project", "transport", "lanes",
 		"turns", "waits", "swapping"};
+		"turns", "waits", "swapping", "share_percent", "swapped_bytes", "waiting_ms",
+		"switches"};
+	static ckt_control_watched one = {.session = {.session = (char *)"0123456789ab",
+						  .program_name = (char *)"",
+						  .client = (char *)"",
+						  .note = (char *)""},
+		.owner = {(char *)"", (char *)""},
+		.job = (char *)"",
+		.transport = (char *)"",
+		.share_permille = 305,
+		.swapped_bytes = 3 << 20,
+		.waiting_ms = 40,
+		.switches = -1};
+	static ckt_control_watch_res watched = {.sessions = {1, &one}};
 	static ckt_control_owner owner = {(char *)"token:alice", (char *)"vision"};
 	static ckt_control_owners_res owners = {.owners = {1, &owner}};
 	static ckt_control_warm_res warm = {.wanted = 4, .making = 1, .ready = 3};
@@ -103,6 +117,8 @@ static void test_json(void)
 		(struct reply){(xdrproc_t)xdr_ckt_control_warm_res, &warm, NULL};
 	replies[CKT_CONTROL_TURNS] =
 		(struct reply){(xdrproc_t)xdr_ckt_control_turns_res, &turns, NULL};
+	replies[CKT_CONTROL_WATCH] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_watch_res, &watched, NULL};
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"),
 	       *first = json_array_get(array, 0);
@@ -124,13 +140,19 @@ static void test_json(void)
 	IS(json_integer_value(json_object_get(first, "lanes")), 4);
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "transport")));
 	YES(json_is_null(json_object_get(json_array_get(array, 1), "lanes")));
+	const json_t *array_of_sessions = array;
 	array = json_object_get(first, "turns");
 	IS(json_array_size(array), 1);
 	TEXT(json_string_value(json_object_get(json_array_get(array, 0), "state")), "overdue");
 	TEXT(json_string_value(json_object_get(json_array_get(array, 0), "class")), "best-effort");
 	IS(json_integer_value(json_object_get(json_array_get(array, 0), "used_us")), 1500000);
+	YES(json_real_value(json_object_get(first, "share_percent")) == 30.5);
+	IS(json_integer_value(json_object_get(first, "swapped_bytes")), 3 << 20);
+	IS(json_integer_value(json_object_get(first, "waiting_ms")), 40);
+	YES(json_is_null(json_object_get(first, "switches")));
+	YES(json_is_null(json_object_get(json_array_get(array_of_sessions, 1), "waiting_ms")));
 	json_decref(json);
-	IS(seen_count, 11);
+	IS(seen_count, 14);
 	/* An older server ends that connection. */
 	replies[CKT_CONTROL_WARM].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
