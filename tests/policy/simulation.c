@@ -18,7 +18,7 @@ struct run {
 
 /* ---- Mixes */
 
-static uint64_t draw(uint64_t *state, uint64_t below)
+uint64_t simulation_draw(uint64_t *state, uint64_t below)
 {
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -30,25 +30,27 @@ static uint64_t draw(uint64_t *state, uint64_t below)
 static void make_steps(struct simulation_program *program, uint64_t maximum_mib, uint64_t *state)
 {
 	int64_t held = 0;
-	unsigned allocs = 2 + (unsigned)draw(state, 5);
+	unsigned allocs = 2 + (unsigned)simulation_draw(state, 5);
 	for (unsigned i = 0; i < allocs && program->step_count < SIMULATION_STEPS_MAX - 2; i++) {
 		int64_t room = (int64_t)maximum_mib - held;
-		int64_t mib = i + 1 == allocs ? room : (int64_t)draw(state, (uint64_t)room / 2 + 1);
+		int64_t mib = i + 1 == allocs
+			? room
+			: (int64_t)simulation_draw(state, (uint64_t)room / 2 + 1);
 		mib -= mib % 2;
 		if (mib <= 0)
 			continue;
 		program->steps[program->step_count++] =
-			(struct simulation_step){mib, 10 + (int64_t)draw(state, 990)};
+			(struct simulation_step){mib, 10 + (int64_t)simulation_draw(state, 990)};
 		held += mib;
-		if (draw(state, 4) || held < 4)
+		if (simulation_draw(state, 4) || held < 4)
 			continue;
-		int64_t freed = (int64_t)draw(state, (uint64_t)held / 2) / 2 * 2;
+		int64_t freed = (int64_t)simulation_draw(state, (uint64_t)held / 2) / 2 * 2;
 		program->steps[program->step_count++] =
-			(struct simulation_step){-freed, (int64_t)draw(state, 100)};
+			(struct simulation_step){-freed, (int64_t)simulation_draw(state, 100)};
 		held -= freed;
 	}
 	program->steps[program->step_count++] =
-		(struct simulation_step){0, 100 + (int64_t)draw(state, 4000)};
+		(struct simulation_step){0, 100 + (int64_t)simulation_draw(state, 4000)};
 }
 
 void simulation_mix(struct simulation_program *programs, unsigned count, uint64_t budget_mib,
@@ -57,10 +59,10 @@ void simulation_mix(struct simulation_program *programs, unsigned count, uint64_
 	uint64_t state = seed * 2 + 1;
 	for (unsigned i = 0; i < count; i++) {
 		struct simulation_program *program = &programs[i];
-		uint64_t most = budget_mib / 16 + draw(&state, budget_mib / 4 * 3);
+		uint64_t most = budget_mib / 16 + simulation_draw(&state, budget_mib / 4 * 3);
 		most -= most % 2;
 		*program = (struct simulation_program){
-			.arrives_ms = (int64_t)draw(&state, 250 * count),
+			.arrives_ms = (int64_t)simulation_draw(&state, 250 * count),
 			.declared_mib = declared == 1 || (declared == 2 && i % 2) ? most : 0};
 		make_steps(program, most, &state);
 	}

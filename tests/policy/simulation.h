@@ -16,7 +16,7 @@
 
 #include "server/daemon/policy/wait_queue.h"
 
-enum { SIMULATION_STEPS_MAX = 24 };
+enum { SIMULATION_STEPS_MAX = 128 };
 
 struct simulation_step {
 	int64_t mib; /* above 0: allocates them, below: frees so many; 0: computes only */
@@ -51,6 +51,8 @@ struct simulation_result {
 	uint64_t grants, events;
 };
 
+/* A number below that one, from a state that changes. */
+uint64_t simulation_draw(uint64_t *state, uint64_t below);
 /* A random mix: half of them declare if declared is 2, all if 1, none if 0. */
 void simulation_mix(struct simulation_program *programs, unsigned count, uint64_t budget_mib,
 	int declared, uint64_t seed);
