@@ -42,6 +42,8 @@ enum ckt_fault_point {
 	/* CRIU has written the client; with --stop the client is frozen */
 	CKT_FAULT_CTL_CLIENT_SAVED = 213,
 	CKT_FAULT_CTL_CLIENT_RESTORE = 214, /* the session is restored, but its client is not */
+	/* the image is claimed, but no server was asked to restore it */
+	CKT_FAULT_CTL_CLAIMED = 215,
 	/* a job is restored at the target, but no session was told to end at its source */
 	CKT_FAULT_CTL_JOB_MOVE_RESTORED = 220,
 	CKT_FAULT_CTL_JOB_MOVE_RELEASED = 221, /* the first session of it has ended there */
@@ -49,15 +51,10 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_DRAIN_MOVED = 223,       /* a session has moved, others have not */
 	/* the files of a certificate are on the disk, but the ledger does not know it */
 	CKT_FAULT_CTL_CERTIFICATE_WRITTEN = 230,
-	CKT_FAULT_CTL_CERTIFICATE_LEDGER = 231, /* the ledger knows it, but its files have no names */
-	CKT_FAULT_CTL_CERTIFICATE_NAMED = 232,  /* the first of its files has replaced an older one */
-	CKT_FAULT_CTL_CLAIMED = 215, /* the image is claimed, but no server was asked to restore it */
 	/* the ledger knows it, but its files have no names */
 	CKT_FAULT_CTL_CERTIFICATE_LEDGER = 231,
 	/* the first of its files has replaced an older one */
 	CKT_FAULT_CTL_CERTIFICATE_NAMED = 232,
-	CKT_FAULT_CTL_CLAIMED =
-		215, /* the image is claimed, but no server was asked to restore it */
 };
 
 void ckt_fault(enum ckt_fault_point point);

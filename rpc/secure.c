@@ -13,6 +13,7 @@
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "rpc/starttls.h"
+#include "rpc/transport/known_servers.h"
 #include "rpc/transport/tls_relay.h"
 
 enum { STARTTLS_XID = 7, CAUSE_MAX = 400, PATH_SIZE = 1024 };
@@ -50,6 +51,9 @@ static void find_all(void)
 		snprintf(paths.crl, PATH_SIZE, "%.*scrl.pem", length, paths.ca) < PATH_SIZE &&
 		access(paths.crl, F_OK))
 		*paths.crl = 0;
+	/* A test may have set its own. */
+	if (!ckt_tls_unknown_authority)
+		ckt_tls_unknown_authority = ckt_known_servers_decide;
 }
 
 void ckt_secure_settings(struct ckt_tls_settings *ret_settings)
@@ -78,6 +82,17 @@ void ckt_secure_server_name(const char *address_text, char ret_name[CKT_SECURE_N
 	if (address.type == CKT_ADDRESS_TCP)
 		snprintf(ret_name, CKT_SECURE_NAME_MAX, "%s",
 			*address.host ? address.host : "localhost");
+}
+
+/* Whether this client has remembered its key: then it never talks in the clear any more. */
+static bool was_secure(const char *server)
+{
+	const uint8_t none[CKT_FINGERPRINT_SIZE] = {0};
+	uint8_t kept[CKT_FINGERPRINT_SIZE];
+	enum ckt_known_server known = CKT_KNOWN_NOT;
+	char ignored[CAUSE_MAX];
+	return !ckt_known_servers_look(server, none, &known, kept, ignored, sizeof ignored) &&
+		known != CKT_KNOWN_NOT;
 }
 
 static int ask_for_tls(
@@ -153,7 +168,14 @@ int ckt_secure_greeting(struct ckt_transport *t, const char *server, int64_t dea
 			server, settings.ca);
 		result = -EACCES;
 	}
-	if (!result && (!offered || (!settings.ca && !ckt_tls_unknown_authority)))
+	if (!result && !offered && was_secure(server)) {
+		snprintf(ret_message, message_size,
+			"the server %.100s offers no TLS, and it did before (known_servers): somebody may change what it says; "
+			"if it really has none now, remove its line from ~/.config/cricket/known_servers",
+			server);
+		result = -EACCES;
+	}
+	if (!result && !offered)
 		return 0;
 	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)ret_greeting);
 	memset(ret_greeting, 0, sizeof *ret_greeting);

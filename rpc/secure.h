@@ -4,8 +4,8 @@
  *
  *	the client has	the server offers TLS		it does not
  *	an authority	TLS				an error: somebody may have removed the offer
- *	none		TLS, if somebody can judge the	in the clear, as without TLS
- *			certificate (ckt_tls_unknown_authority); else in the clear
+ *	none		TLS, if its key is known or	in the clear, as without TLS; an error
+ *			accepted (known_servers.h)	if its key is known
  *
  * A UNIX socket has no TLS: the kernel knows both ends.
  *

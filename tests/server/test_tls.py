@@ -97,12 +97,21 @@ class Tls(Whole):
         self.wait(lambda: runner.sessions_of(self.tree, server) == [])
         self.wait(lambda: tls_children(server) == [])
 
+    def test_first_contact(self):
+        """Without an authority a client remembers the server's key, and then takes no other key and no clear text."""
+        server = self.secure("one")
+        self.assertEqual(self.run_program(server, CRICKET_TLS_FIRST="accept")[0], 0)
+        self.assertEqual(self.run_program(server, CRICKET_TLS_FIRST="refuse")[0], 0)
+        other = self.secure("other", **dict(zip(("certificate", "key"), self.pki.issue("other"))))
+        self.refused(other, "SHA256:", CRICKET_TLS_FIRST="accept")
+        self.refused(self.server("plain"), "the server 127.0.0.1 offers no TLS, and it did before", "known_servers")
+
     def test_certificates(self):
         """A client goes on with its authority's servers alone, and says what is wrong with another one."""
         server = self.secure("one")
         other = Pki(os.path.join(self.dir, "other"), "other")
         self.refused(server, "the server 127.0.0.1: its certificate is not accepted: ", CRICKET_TLS_CA=other.ca)
-        self.refused(server, "the server takes no connection without TLS", "set CRICKET_TLS_CA")
+        self.refused(server, "SHA256:", "cricketctl certificate trust")
         port = server.address.rpartition(":")[2]
         self.assertEqual(self.run_program("localhost:" + port, CRICKET_TLS_CA=self.pki.ca)[0], 0)
         named = self.secure("named", **dict(zip(("certificate", "key"), self.pki.issue("named", "DNS:elsewhere.example"))))

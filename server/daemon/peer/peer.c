@@ -59,7 +59,6 @@ static void peer_free(struct ckt_peer *peer)
 {
 	xdr_free((xdrproc_t)xdr_ckt_hello_args, &peer->hello);
 	explicit_bzero(&peer->hello, sizeof peer->hello);
-	free(peer->certificate);
 	free(peer);
 }
 

@@ -37,8 +37,6 @@ struct ckt_peer {
 	bool gone;      /* freed when holds reaches 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
 	bool secured;         /* what comes has been through TLS, see peer_tls.h */
-	uint8_t *certificate; /* DER, that it showed there; NULL: none */
-	uint32_t certificate_size;
 	struct ckt_auth_peer who;
 	struct ckt_identity source;             /* its identity before its hello */
 	char container[CKT_LIMIT_NAME_MAX + 1]; /* see client_container.h; empty: not known */

@@ -13,6 +13,7 @@
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/peer/peer_audit.h"
+#include "server/daemon/peer/peer_certificate.h"
 #include "server/daemon/tls/tls_process.h"
 
 bool ckt_peer_offers_tls(const struct ckt_peer *peer)
@@ -80,18 +81,11 @@ static void secured(struct ckt_peer *peer, const uint8_t *data, size_t size)
 		ckt_peer_close(peer);
 		return;
 	}
-	if (facts.certificate_size) {
-		peer->certificate = malloc(facts.certificate_size);
-		if (peer->certificate) {
-			memcpy(peer->certificate, facts.certificate, facts.certificate_size);
-			peer->certificate_size = facts.certificate_size;
-		}
-	}
-	if ((facts.certificate_size && !peer->certificate) ||
-		getrandom(peer->nonce, sizeof peer->nonce, 0) != sizeof peer->nonce) {
+	if (getrandom(peer->nonce, sizeof peer->nonce, 0) != sizeof peer->nonce) {
 		ckt_peer_close(peer);
 		return;
 	}
+	ckt_peer_certificate_take(peer, facts.certificate, facts.certificate_size);
 	peer->phase = CKT_PEER_GREETED;
 	peer->stream.max_bytes = CKT_HELLO_MAX;
 	ckt_peer_greet(peer);

@@ -142,7 +142,6 @@ struct ckt_session {
 	char job[CKT_JOB_NAME_MAX + 1]; /* as its client last reported; empty: none */
 	struct ckt_job_hold *job_hold;  /* stopped with its job, see job.c; NULL: not */
 	struct ckt_image_bond bond;     /* of a restore */
-	struct ckt_image_bond bond; /* of a restore */
 	struct ckt_event_fold folds[CKT_DECISION_EVENTS]; /* see decision_events.h */
 	/* takes that name once the session that has it is gone */
 	char successor_of[CKT_SESSION_ID_SIZE + 1];
@@ -170,8 +169,6 @@ struct ckt_session_spec {
 	bool ahead;                          /* restore: preload, see ckt_session_preload */
 	struct ckt_automatic_chain *chain;   /* restore: the images are of it; NULL */
 	struct ckt_image_bond bond;          /* restore: the manifest that must be found */
-	/* restore: the manifest that must be found */
-	struct ckt_image_bond bond;
 };
 
 /* What a worker is started for while nobody asks; see warm_workers.h. */
