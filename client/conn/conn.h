@@ -162,8 +162,11 @@ struct ckt_conn {
 
 	struct ckt_lanes lanes;
 	struct ckt_module_hints module_hints;
-	/* CRICKET_DURABLE=1: what is sent again after a restore, see replay.h; NULL: nothing is kept */
-	struct ckt_replay *replay;
+	/*
+	 * CRICKET_DURABLE=1: what is sent again after a restore, see replay.h; NULL: nothing is kept.
+	 * The reader's; other threads only look whether there is one.
+	 */
+	struct ckt_replay *_Atomic replay;
 
 	pthread_mutex_t state_lock;
 	pthread_cond_t state_cond; /* signalled when epoch changes or the session is lost */

@@ -16,7 +16,8 @@ enum { BUSY_MS = 10000 };
 
 void ckt_impose_connect(struct ckt_worker *worker, bool durable)
 {
-	worker->impose = (struct ckt_impose){.durable = durable};
+	worker->impose.durable = durable;
+	worker->impose.last = worker->impose.seq = 0;
 }
 
 int ckt_impose_begin(struct ckt_worker *worker, const ckt_replay_args *args)

@@ -26,8 +26,8 @@ struct ckt_worker;
 struct ckt_wcall;
 
 struct ckt_impose {
-	bool durable;  /* the client keeps its commands */
-	uint64_t last; /* of the replay; 0: there was none on this connection */
+	_Atomic bool durable; /* the client keeps its commands; any thread reads it */
+	uint64_t last;        /* of the replay; 0: there was none on this connection */
 	/* the command that the next members are for; 0: none */
 	uint64_t seq;
 	int result;
