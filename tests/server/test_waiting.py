@@ -171,7 +171,7 @@ class Waiting(Limited):
             self.assertEqual(later.get(), 0)
             self.assertEqual(two.ask("free"), 0)
             self.assertEqual(one.ask("alloc", 80), 0)
-        self.assertEqual(self.log_of(server).count("swaps no session out"), 1)
+        self.assertEqual(self.log_of(server).count("has no swap memory"), 1)
 
     def test_killed(self):
         """A client that dies waits no more, and the next one is served."""
