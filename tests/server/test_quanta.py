@@ -7,15 +7,12 @@ import re
 import signal
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from takers import MIB, OUT_OF_MEMORY, Limited  # noqa: E402
 from whole import runner  # noqa: E402
-
-
-# Some seconds of the soft GPU.
-LONG = 40000000
 
 
 class Quanta(Limited):
@@ -115,12 +112,21 @@ class Quanta(Limited):
         self.assertEqual(holder.ask("check", 7), 0)
         self.assertEqual(self.quanta(server)[self.id_of(server, other)]["state"], "swapped")
 
+    def loops(self, taker, seconds):
+        """Of a kernel that takes about so long on this machine now."""
+        few = 500000
+        for _ in range(2):
+            begun = time.monotonic()
+            self.assertEqual(taker.ask("long", few) + taker.ask("sync"), 0)
+            took = time.monotonic() - begun
+        return int(few * seconds / took)
+
     def test_spins(self):
         """What does not drain stays, and is shown; others wait until it ends."""
         server = self.swapping("100M", "--drain", "1s")
         holder, other = self.taker(server), self.taker(server)
         self.assertEqual(self.cycle(holder, 1, 60), 0)
-        self.assertEqual(holder.ask("long", LONG), 0)
+        self.assertEqual(holder.ask("long", self.loops(holder, 4)), 0)
         begun = threading.Thread(target=lambda: self.results.append(other.ask("alloc", 60)))
         self.results = []
         begun.start()

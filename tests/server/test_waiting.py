@@ -161,7 +161,7 @@ class Waiting(Limited):
         self.assertEqual(two.ask("alloc", 20), 0)
 
     def test_swap(self):
-        """It is accepted, waits so far, and says so once."""
+        """Without swap memory it waits as wait does, and the log says so once."""
         server = self.waiting(when_full="swap")
         one, two = self.taker(server), self.taker(server)
         self.assertEqual(one.ask("alloc", 80), 0)
