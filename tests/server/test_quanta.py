@@ -17,7 +17,7 @@ from whole import runner  # noqa: E402
 
 class Quanta(Limited):
     def swapping(self, gpu_memory="100M", *options, swap_memory="1G", when_full="swap", **more):
-        return self.limited(options=("--gpu-memory", gpu_memory, "--when-full", when_full, "--swap-memory", swap_memory, "--max-wait", "1", "--log-level", os.environ.get("CKT_TEST_LOG", "info"), *options), **more)
+        return self.limited(options=("--gpu-memory", gpu_memory, "--when-full", when_full, "--swap-memory", swap_memory, "--max-wait", "1", *options), **more)
 
     def id_of(self, server, taker):
         (session,) = [s["session"] for s in runner.sessions_of(self.tree, server) if s["pid"] == taker.process.pid]
