@@ -63,7 +63,7 @@ struct ckt_ctl_args {
 	int word_count;
 };
 
-enum { CKT_CTL_VALUES_MAX = 11 };
+enum { CKT_CTL_VALUES_MAX = 18 };
 
 struct ckt_ctl_command {
 	const char *name;

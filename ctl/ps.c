@@ -200,12 +200,6 @@ static void session_line(const ckt_control_session *session, const struct beside
 
 /* Prints the sessions of one answer, or adds them to the list.  beside: what is the same for all. */
 static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
-	const struct jobs *jobs, const struct ckt_ctl_waits *waits,
-	const struct ckt_ctl_durable *durable,
-	const ckt_control_connections_res *connections, const struct ckt_ctl_turns *turns,
-	const struct ckt_ctl_quanta *quanta, json_t *list)
-	const struct ckt_ctl_durable *durable, const ckt_control_connections_res *connections,
-	const struct ckt_ctl_turns *turns, json_t *list)
 	struct beside beside, const struct jobs *jobs, json_t *list)
 {
 	struct ckt_ctl_owners owners;

@@ -65,8 +65,8 @@ static void *restore_thread(void *opaque)
 /* A connection that says nothing for long would lose its hold. */
 static int keep_connection(struct ckt_ctl_server *server)
 {
-	return ckt_ctl_call(
-		server, CKT_CONTROL_NULL, NULL, NULL, (xdrproc_t)xdr_void, NULL, ANSWER_MS, -1);
+	return ckt_ctl_call(server, CKT_CONTROL_NULL, NULL, NULL,
+		(xdrproc_t)(void (*)(void))xdr_void, NULL, ANSWER_MS, -1);
 }
 
 static int keep_held(
