@@ -67,7 +67,7 @@ bool ckt_ctl_image_is_sealed(int directory)
 }
 
 struct work {
-	const struct ckt_image_keys *keys;
+	struct ckt_image_keys keys;
 	bool seal;
 	uint8_t salt[CKT_SEALED_SALT];
 	bool salt_known;
@@ -84,10 +84,10 @@ static int one_file(struct work *work, int from, int to, const char *name)
 	}
 	snprintf(work->message, sizeof work->message, "%s: %s", name, strerror(-result));
 	if (!result && work->seal) {
-		result = ckt_sealed_write(&work->keys->keys[0], work->salt, name, in, out);
+		result = ckt_sealed_write(&work->keys.keys[0], work->salt, name, in, out);
 		snprintf(work->message, sizeof work->message, "%s: %s", name, strerror(-result));
 	} else if (!result) {
-		result = ckt_sealed_read(work->keys, name, in, out, work->salt, &work->salt_known,
+		result = ckt_sealed_read(&work->keys, name, in, out, work->salt, &work->salt_known,
 			work->message, sizeof work->message);
 	}
 	if (in >= 0)
@@ -119,14 +119,12 @@ static int all_files(struct work *work, int from, int to)
 static int run(
 	const struct ckt_ctl_args *args, const char *path, int from, int to, struct work *work)
 {
-	struct ckt_image_keys keys;
-	int status = ckt_ctl_keys_read(args, &keys);
-	work->keys = &keys;
-	if (status == CKT_EXIT_DONE && !keys.count)
+	int status = ckt_ctl_keys_read(args, &work->keys);
+	if (status == CKT_EXIT_DONE && !work->keys.count)
 		status = ckt_ctl_refuse(path, "is encrypted: give its key with --image-key");
 	if (status == CKT_EXIT_DONE && all_files(work, from, to))
 		status = ckt_ctl_refuse(path, work->message);
-	explicit_bzero(&keys, sizeof keys);
+	explicit_bzero(&work->keys, sizeof work->keys);
 	return status;
 }
 
