@@ -62,7 +62,7 @@ static int make(const struct ckt_ctl_args *args)
 {
 	char path[4096];
 	unsigned days;
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	int status = ckt_ctl_certificate_days(args, CKT_CTL_AUTHORITY_DAYS, &days);
 	if (status != CKT_EXIT_DONE)
 		return status;

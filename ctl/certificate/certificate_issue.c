@@ -117,24 +117,29 @@ static int take_client(
 	return status;
 }
 
+static void take_words(
+	const json_t *list, unsigned max, const char **ret_words, unsigned *ret_count)
+{
+	for (size_t i = 0; i < json_array_size(list) && *ret_count < max; i++) {
+		const char *word = json_string_value(json_array_get(list, i));
+		if (word)
+			ret_words[(*ret_count)++] = word;
+	}
+}
+
 /* The same again, from the ledger.  Its words live as long as that is open. */
 static void request_of_line(const json_t *line, struct ckt_ctl_request *ret_request)
 {
 	struct ckt_ctl_request request = {
 		.server = strcmp(ckt_ctl_ledger_text(line, "kind"), "server") == 0,
 		.name = ckt_ctl_ledger_text(line, "name")};
-	json_t *value;
-	size_t i;
 	ckt_role_parse(ckt_ctl_ledger_text(line, "role"), &request.role);
-	json_array_foreach(json_object_get(line, "projects"), i,
-		value) if (i < CKT_TOKEN_PROJECTS_MAX && json_is_string(value))
-		request.projects[request.project_count++] = json_string_value(value);
-	json_array_foreach(json_object_get(line, "names"), i,
-		value) if (i < CKT_CTL_NAMES_MAX && json_is_string(value))
-		request.names[request.name_count++] = json_string_value(value);
-	json_array_foreach(json_object_get(line, "addresses"), i,
-		value) if (i < CKT_CTL_NAMES_MAX && json_is_string(value))
-		request.addresses[request.address_count++] = json_string_value(value);
+	take_words(json_object_get(line, "projects"), CKT_TOKEN_PROJECTS_MAX, request.projects,
+		&request.project_count);
+	take_words(json_object_get(line, "names"), CKT_CTL_NAMES_MAX, request.names,
+		&request.name_count);
+	take_words(json_object_get(line, "addresses"), CKT_CTL_NAMES_MAX, request.addresses,
+		&request.address_count);
 	*ret_request = request;
 }
 
@@ -235,7 +240,7 @@ static int print_issued(const struct ckt_ctl_args *args, const char *directory, 
 static int deliver(const struct ckt_ctl_args *args, struct ckt_ctl_authority *authority,
 	const char *event, const struct ckt_ctl_request *request)
 {
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	struct ckt_ctl_issued issued = {0};
 	struct ckt_ctl_staged staged;
 	json_t *line = NULL;
@@ -267,7 +272,7 @@ static int deliver(const struct ckt_ctl_args *args, struct ckt_ctl_authority *au
 static int open_authority(const struct ckt_ctl_args *args, struct ckt_ctl_authority *ret_authority)
 {
 	char path[PATH_SIZE];
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	return ckt_ctl_certificate_directory(args, path, &problem) ||
 			ckt_ctl_authority_open(path, ret_authority, &problem)
 		? ckt_ctl_certificate_failed(&problem)
@@ -278,7 +283,7 @@ static int open_authority(const struct ckt_ctl_args *args, struct ckt_ctl_author
 static int check_new(
 	const struct ckt_ctl_authority *authority, const struct ckt_ctl_request *request)
 {
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	char until[32];
 	const json_t *line = ckt_ctl_ledger_find(
 		&authority->ledger, request->server ? "server" : "client", request->name);
@@ -322,7 +327,7 @@ int ckt_ctl_certificate_issue(const struct ckt_ctl_args *args)
 static const json_t *find(
 	const struct ckt_ctl_args *args, const struct ckt_ctl_authority *authority)
 {
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	const char *name = args->words[args->word_count - 1];
 	const char *kind = args->word_count == 3 ? args->words[1] : NULL;
 	const json_t *line = ckt_ctl_ledger_find(&authority->ledger, kind, name);
@@ -417,7 +422,7 @@ static int print_revoked(
 int ckt_ctl_certificate_revoke(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_authority authority;
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	unsigned days = 0, count = 0;
 	int status = check_kind(args), result = 0;
 	if (status == CKT_EXIT_DONE)

@@ -159,12 +159,12 @@ int64_t ckt_ctl_ledger_not_after(const json_t *line)
 
 int64_t ckt_ctl_ledger_revoked(const struct ckt_ctl_ledger *ledger, const char *serial)
 {
-	size_t i;
-	json_t *line;
-	json_array_foreach(ledger->lines, i,
-		line) if (strcmp(ckt_ctl_ledger_text(line, "event"), "revoke") == 0 &&
-		strcmp(ckt_ctl_ledger_text(line, "serial"), serial) ==
-			0) return (int64_t)json_integer_value(json_object_get(line, "revoked"));
+	for (size_t i = 0; i < json_array_size(ledger->lines); i++) {
+		const json_t *line = json_array_get(ledger->lines, i);
+		if (strcmp(ckt_ctl_ledger_text(line, "event"), "revoke") == 0 &&
+			strcmp(ckt_ctl_ledger_text(line, "serial"), serial) == 0)
+			return (int64_t)json_integer_value(json_object_get(line, "revoked"));
+	}
 	return 0;
 }
 

@@ -33,11 +33,9 @@ static bool revoke_serial(X509_CRL *list, const char *serial, int64_t when)
 /* One that has expired by itself needs no line any more. */
 static bool revoke_all(X509_CRL *list, const struct ckt_ctl_ledger *ledger)
 {
-	size_t i;
-	json_t *line;
 	bool good = true;
-	json_array_foreach(ledger->lines, i, line)
-	{
+	for (size_t i = 0; i < json_array_size(ledger->lines); i++) {
+		const json_t *line = json_array_get(ledger->lines, i);
 		if (!ckt_ctl_ledger_is_certificate(line))
 			continue;
 		const char *serial = ckt_ctl_ledger_text(line, "serial");

@@ -20,12 +20,13 @@ static int64_t days_left(int64_t not_after)
 
 static void projects_text(const json_t *projects, char *ret_text, size_t size)
 {
-	size_t i, at = 0;
-	json_t *value;
+	size_t at = 0;
 	snprintf(ret_text, size, "-");
-	json_array_foreach(projects, i, value) if (at < size) at +=
-		(size_t)snprintf(ret_text + at, size - at, "%s%s", i ? "," : "",
-			json_string_value(value) ? json_string_value(value) : "?");
+	for (size_t i = 0; i < json_array_size(projects) && at < size; i++) {
+		const char *project = json_string_value(json_array_get(projects, i));
+		at += (size_t)snprintf(
+			ret_text + at, size - at, "%s%s", i ? "," : "", project ? project : "?");
+	}
 }
 
 static const char *state_of(const json_t *shown)
@@ -51,13 +52,12 @@ static void print_one(const json_t *shown)
 
 static int print_all(const struct ckt_ctl_args *args, json_t *list)
 {
-	size_t i;
-	json_t *shown;
 	if (args->json)
 		return ckt_ctl_json_print(json_pack("{s:o}", "certificates", list));
 	printf("%-7s %-24s %-8s %9s  %-20s  %-13s  %-16s  %-32s  %s\n", "KIND", "NAME", "STATE",
 		"DAYS LEFT", "VALID UNTIL", "ROLE", "PROJECTS", "SERIAL", "FINGERPRINT");
-	json_array_foreach(list, i, shown) print_one(shown);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		print_one(json_array_get(list, i));
 	json_decref(list);
 	return ckt_ctl_flush();
 }
@@ -89,7 +89,7 @@ static json_t *shown_of_file(const struct ckt_certificate *certificate)
 static int show_file(const struct ckt_ctl_args *args, const char *path)
 {
 	struct ckt_certificate certificate;
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	char message[512];
 	json_t *list = json_array();
 	if (ckt_certificate_file_read(path, &certificate, message, sizeof message)) {
@@ -117,10 +117,9 @@ static json_t *shown_of_line(const struct ckt_ctl_ledger *ledger, const json_t *
 int ckt_ctl_certificate_show(const struct ckt_ctl_args *args)
 {
 	struct ckt_ctl_authority authority;
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	char path[4096];
-	size_t i;
-	json_t *line, *list;
+	json_t *list;
 	const char *name = args->word_count > 1 ? args->words[1] : NULL;
 	if (name && (strchr(name, '/') || access(name, F_OK) == 0))
 		return show_file(args, name);
@@ -128,11 +127,13 @@ int ckt_ctl_certificate_show(const struct ckt_ctl_args *args)
 		ckt_ctl_authority_open(path, &authority, &problem))
 		return ckt_ctl_certificate_failed(&problem);
 	list = json_array();
-	json_array_foreach(
-		authority.ledger.lines, i, line) if (ckt_ctl_ledger_is_certificate(line) &&
-		(!name || strcmp(ckt_ctl_ledger_text(line, "name"), name) == 0 ||
-			strcmp(ckt_ctl_ledger_text(line, "serial"), name) == 0))
-		json_array_append_new(list, shown_of_line(&authority.ledger, line));
+	for (size_t i = 0; i < json_array_size(authority.ledger.lines); i++) {
+		const json_t *line = json_array_get(authority.ledger.lines, i);
+		if (ckt_ctl_ledger_is_certificate(line) &&
+			(!name || strcmp(ckt_ctl_ledger_text(line, "name"), name) == 0 ||
+				strcmp(ckt_ctl_ledger_text(line, "serial"), name) == 0))
+			json_array_append_new(list, shown_of_line(&authority.ledger, line));
+	}
 	int status = CKT_EXIT_REFUSED;
 	if (name && !json_array_size(list)) {
 		json_decref(list);

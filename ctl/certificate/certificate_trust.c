@@ -67,7 +67,7 @@ int ckt_ctl_certificate_trust(const struct ckt_ctl_args *args)
 {
 	char host[CKT_KNOWN_SERVER_MAX + 1], message[512];
 	uint8_t fingerprint[CKT_FINGERPRINT_SIZE];
-	struct ckt_ctl_problem problem;
+	struct ckt_ctl_problem problem = {0};
 	int status = host_of(args->words[1], host), result = 0;
 	if (status != CKT_EXIT_DONE)
 		return status;

@@ -75,6 +75,11 @@ enum ckt_module_hint ckt_call_module_hint(const uint8_t hash[32])
 	return hint;
 }
 
+bool ckt_call_durable(void)
+{
+	return false;
+}
+
 /* ---- Extents */
 
 static CUresult extent(const void *image, size_t *ret_size)
