@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/args.h"
+#include "ctl/certificate/certificate_trust.h"
 #include "ctl/command.h"
 #include "ctl/print.h"
 #include "ctl/subcommands.h"
@@ -45,5 +46,6 @@ int main(int argc, char **argv)
 		print_help(command);
 		return ckt_ctl_flush();
 	}
+	ckt_ctl_ask_fingerprint = ckt_ctl_ask_fingerprint_by_tls;
 	return command->run(&args);
 }

@@ -13,3 +13,6 @@
  */
 extern int (*ckt_ctl_ask_fingerprint)(const char *address,
 	uint8_t ret_fingerprint[CKT_FINGERPRINT_SIZE], char *ret_message, size_t message_size);
+/* That with TLS. */
+int ckt_ctl_ask_fingerprint_by_tls(const char *address,
+	uint8_t ret_fingerprint[CKT_FINGERPRINT_SIZE], char *ret_message, size_t message_size);

@@ -357,8 +357,7 @@ static int init(struct ckt_server *server, char *message)
 	int result = init_process(server, message);
 	if (result)
 		return result;
-	if (ckt_certificates_open(server, NULL, NULL, message, MESSAGE_SIZE) ||
-		init_users(server, message))
+	if (init_users(server, message))
 		return CKT_EXIT_USAGE;
 	if (ckt_tls_process_init(server, message, MESSAGE_SIZE))
 		return CKT_EXIT_USAGE;

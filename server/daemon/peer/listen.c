@@ -88,7 +88,8 @@ static int listen_tcp(
 				: "");
 		return result;
 	}
-	if (!ckt_listen_is_loopback(fd) && !ckt_tokens_known(server) && !server->options.insecure) {
+	if (!ckt_listen_is_loopback(fd) && !ckt_tokens_known(server) &&
+		!server->certificates.paths.authority && !server->options.insecure) {
 		snprintf(ret_message, message_size,
 			"--listen: other hosts can reach '%s': give --tokens FILE or --token-file FILE "
 			"(or --insecure if everyone may use the GPUs)",

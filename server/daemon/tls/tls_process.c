@@ -213,6 +213,9 @@ int ckt_tls_process_init(struct ckt_server *server, char *ret_message, size_t me
 			snprintf(ret_message, message_size,
 				"--tls-certificate, --tls-key, --tls-ca: %s", why);
 	}
+	if (!result && found)
+		result = ckt_certificates_open(server, process->certificate,
+			*process->ca ? process->ca : NULL, ret_message, message_size);
 	if (result || !found)
 		free(process);
 	else

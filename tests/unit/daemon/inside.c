@@ -208,15 +208,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_progress  ? (xdrproc_t)xdr_ckt_worker_progress_res
 					  : is_lease     ? (xdrproc_t)xdr_ckt_worker_lease_res
 					  : is_automatic ? (xdrproc_t)xdr_ckt_worker_automatic_res
-					  : is_manifest ? (xdrproc_t)xdr_ckt_worker_manifest_res
-							: (xdrproc_t)xdr_ckt_worker_result,
-				  is_make               ? (void *)&made
-					  : is_hold     ? (void *)&hold
-					  : is_gpus     ? (void *)&on_gpus
-					  : is_save     ? (void *)&saved
-					  : is_status   ? (void *)&status
-					  : is_progress ? (void *)&progress
-					  : is_lease    ? (void *)&worker.leases
+					  : is_manifest  ? (xdrproc_t)xdr_ckt_worker_manifest_res
 							 : (xdrproc_t)xdr_ckt_worker_result,
 				  is_make                ? (void *)&made
 					  : is_hold      ? (void *)&hold
@@ -226,8 +218,7 @@ static void answer(int fd, uint32_t xid, uint32_t proc)
 					  : is_progress  ? (void *)&progress
 					  : is_lease     ? (void *)&worker.leases
 					  : is_automatic ? (void *)&automatic
-					  : is_manifest ? (void *)&manifest
-							: (void *)&result,
+					  : is_manifest  ? (void *)&manifest
 							 : (void *)&result,
 				  &data, &size))
 		return;
