@@ -76,15 +76,15 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_SYNC",
 		"1 waits for every call, so that the call that caused an error reports "
 		"it"},
-	{"CRICKET_TLS_FIRST",
-		"what happens to a server that is met for the first time and whose certificate "
-		"comes from no known authority: ask (the default), accept or refuse"},
 	{"CRICKET_TLS_CA",
 		"file (PEM) with the authorities of servers: over TCP the client then talks "
 		"TLS alone; by default ~/.config/cricket/tls/ca.pem, if it is there"},
 	{"CRICKET_TLS_CERTIFICATE",
 		"file (PEM) with the certificate that the client shows a server, and its "
 		"chain; by default cert.pem beside it"},
+	{"CRICKET_TLS_FIRST",
+		"what happens to a server that is met for the first time and whose certificate "
+		"comes from no known authority: ask (the default), accept or refuse"},
 	{"CRICKET_TLS_KEY",
 		"file (PEM) with the key of that certificate, which others must not be able "
 		"to read; by default key.pem beside it"},

@@ -343,6 +343,26 @@ static int open_metrics(struct ckt_server *server, char *message)
 }
 
 /* 0, or the exit status. */
+/* What sessions need, and those of an earlier server. */
+static int init_sessions(struct ckt_server *server, char *message)
+{
+	ckt_drain_open(server);
+	int result = ckt_stages_init(server, message, MESSAGE_SIZE);
+	if (!result)
+		result = ckt_automatic_init(server, message, MESSAGE_SIZE);
+	if (!result)
+		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
+	if (result)
+		return EXIT_FAILURE;
+	ckt_compiler_init(server);
+	ckt_module_cache_init(server);
+	ckt_session_marks_watch(server);
+	ckt_session_adopt_all(server);
+	ckt_worker_cgroups_sweep(server);
+	ckt_warm_init(server);
+	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
+}
+
 static int init(struct ckt_server *server, char *message)
 {
 	struct ckt_options *options = &server->options;
@@ -384,21 +404,7 @@ static int init(struct ckt_server *server, char *message)
 		result = open_metrics(server, message);
 	if (result)
 		return result;
-	ckt_drain_open(server);
-	result = ckt_stages_init(server, message, MESSAGE_SIZE);
-	if (!result)
-		result = ckt_automatic_init(server, message, MESSAGE_SIZE);
-	if (!result)
-		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
-	if (result)
-		return EXIT_FAILURE;
-	ckt_compiler_init(server);
-	ckt_module_cache_init(server);
-	ckt_session_marks_watch(server);
-	ckt_session_adopt_all(server);
-	ckt_worker_cgroups_sweep(server);
-	ckt_warm_init(server);
-	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
+	return init_sessions(server, message);
 }
 
 static void announce(const struct ckt_server *server)

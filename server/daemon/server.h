@@ -130,10 +130,10 @@ struct ckt_server {
 	struct ckt_timer wait_timer;
 	struct ckt_scheduler scheduler;             /* see scheduler.h */
 	struct ckt_decision_events decision_events; /* see decision_events.h */
-	enum ckt_when_full when_full; /* --when-full */
+	enum ckt_when_full when_full;               /* --when-full */
 	bool swap_told;
 	bool swaps;                 /* there is swap memory, so that sessions can be swapped out */
-	struct ckt_quantum quantum; /* see session/quantum.h */
+	struct ckt_quantum quantum; /* see session/quanta.h */
 	struct ckt_timer quantum_timer;
 	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
 	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */

@@ -62,6 +62,7 @@ CALLS = {
     "nccl_make": (text("0123456789ab") + u32(1), "0123456789ab", None, "refused"),
     "nccl_ids": (text("0123456789ab") + u32(0), "0123456789ab", None, "refused"),
     "trace": (("SESSION", u32(0) + u32(0) + u64(0)), "SESSION", None, "ok"),
+    "quanta": (text(""), None, None, "ok"),
     "turns": (text(""), None, None, "ok"),
     "waits": (u32(0), None, None, "ok"),
     "drain": (u32(0) + text(""), None, "look", "ok"),

@@ -15,7 +15,6 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 PROJECTS = {"tirpc": ("libtirpc", "BSD-3-Clause", "libtirpc"), "nettle": ("nettle", "LGPL-3.0-or-later or GPL-2.0-or-later", "nettle"),
             "crypto": ("OpenSSL's libcrypto", "Apache-2.0", "OpenSSL"), "ssl": ("OpenSSL's libssl", "Apache-2.0", "OpenSSL"),
             "zstd": ("zstd", "BSD-3-Clause", "zstd"), "lz4": ("LZ4", "BSD-2-Clause", "LZ4"),
-            "crypto": ("OpenSSL's libcrypto", "Apache-2.0", "OpenSSL"), "zstd": ("zstd", "BSD-3-Clause", "zstd"), "lz4": ("LZ4", "BSD-2-Clause", "LZ4"),
             "xxhash": ("xxHash", "BSD-2-Clause", "xxHash"),
             "jansson": ("Jansson", "MIT", "Jansson"), "seccomp": ("libseccomp", "LGPL-2.1-only", "libseccomp"), "inih": ("inih", "BSD-3-Clause", "inih"),
             "ncurses": ("ncurses", "X11", "ncurses"), "tinfo": ("ncurses", "X11", "ncurses"), "protobuf-c": ("protobuf-c", "BSD-2-Clause", "protobuf-c"),

@@ -56,6 +56,7 @@ UNIT = {
     "rpc/transport": "rpc",
     "server/daemon": "daemon",
     "server/daemon/audit": "daemon",
+    "server/daemon/durable": "daemon",
     "server/daemon/image": "daemon",
     "server/daemon/metrics": "daemon",
     "server/daemon/nvml": "daemon",

@@ -25,6 +25,14 @@ base/log.c write log lines
 rpc/identity.c read,getsockopt the token file; who the accepted peer is, before it has a transport
 checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt the file broker's own sequenced-packet socket between server and worker: no records
 checkpoint/format/chunk.c write image files
+checkpoint/format/image_key.c write key files and manifest-mac
+checkpoint/format/sealed_file.c write image files
+ctl/claim.c connect,read whether a worker listens, and the host's boot id: no records
+ctl/drain/drain_run.c poll,read what the processes that it starts say on their stderr
+server/daemon/durable/chain_job.c write a byte that wakes the loop
+server/daemon/durable/chain_store.c read,write files of automatic images
+server/daemon/peer/drain.c read the file that says that the server drains
+server/worker/session/automatic.c write a byte to the file with the session's lock
 checkpoint/format/store.c write image files
 server/worker/memory/freed_memory.c recv the other end of the server's byte: no records
 server/worker/session/parting.c poll sleeping

@@ -36,7 +36,7 @@ struct ckt_peer {
 	unsigned holds; /* callbacks that will come with this peer as context */
 	bool gone;      /* freed when holds reaches 0 */
 	uint8_t nonce[CKT_NONCE_SIZE];
-	bool secured;         /* what comes has been through TLS, see peer_tls.h */
+	bool secured; /* what comes has been through TLS, see peer_tls.h */
 	struct ckt_auth_peer who;
 	struct ckt_identity source;             /* its identity before its hello */
 	char container[CKT_LIMIT_NAME_MAX + 1]; /* see client_container.h; empty: not known */

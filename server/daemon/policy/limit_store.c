@@ -15,7 +15,7 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/lease.h"
 #include "server/daemon/session/memory_wait.h"
-#include "server/daemon/session/quantum.h"
+#include "server/daemon/session/quanta.h"
 #include "server/daemon/session/turn.h"
 
 #define HEAD "# What 'cricketctl limit set' said.  The server writes this file again.\n"

@@ -2,7 +2,7 @@
 /* What the server knows of sessions that may be swapped, for decisions and listings; see quantum.h. */
 #include "base/clock.h"
 #include "server/daemon/session/memory_wait.h"
-#include "server/daemon/session/quantum.h"
+#include "server/daemon/session/quanta.h"
 #include "server/daemon/session/session.h"
 
 /* A worker asks again every 100 ms while its client's command waits. */

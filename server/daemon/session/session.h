@@ -19,7 +19,7 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/group.h"
 #include "server/daemon/session/lease.h"
-#include "server/daemon/session/quantum.h"
+#include "server/daemon/session/quanta.h"
 #include "server/daemon/session/turn.h"
 #include "server/daemon/session/swap.h"
 #include "server/daemon/session/worker_cgroup.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server/daemon/session/quantum.c and quantum_calls.c: sessions that swap each other out, what is told
+ * server/daemon/session/quanta.c and quantum_calls.c: sessions that swap each other out, what is told
  * of them, and workers that lie about it.
  */
-#include "server/daemon/session/quantum.h"
+#include "server/daemon/session/quanta.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that swap each other out; see quantum.h. */
-#include "server/daemon/session/quantum.h"
+#include "server/daemon/session/quanta.h"
 
 #include <errno.h>
 #include <fcntl.h>
