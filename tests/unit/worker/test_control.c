@@ -133,6 +133,13 @@ static void test_automatic(void)
 	ckt_automatic_over();
 	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_DURABLE, (xdrproc_t)xdr_ckt_worker_durable_args,
 		&durable, (xdrproc_t)xdr_ckt_worker_result, &told));
+	/* A command that was not executed yet is in no image. */
+	IS(told.status, -EINVAL);
+	xdr_free((xdrproc_t)xdr_ckt_worker_result, (char *)&told);
+	durable.executed = 0;
+	told = (ckt_worker_result){0};
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_DURABLE, (xdrproc_t)xdr_ckt_worker_durable_args,
+		&durable, (xdrproc_t)xdr_ckt_worker_result, &told));
 	IS(told.status, 0);
 	xdr_free((xdrproc_t)xdr_ckt_worker_result, (char *)&told);
 	close(fd);
