@@ -199,7 +199,8 @@ class Autosave(Whole):
         server = self.saving()
         taker = self.taker(server, 8)
         for round_ in range(int(os.environ.get("CKT_TEST_KILLS", "4"))):
-            if not MODE:
+            # Without any image there is nothing to begin with.
+            if not MODE or not round_:
                 self.saved(server)
             time.sleep(chance.random() * 1.5)
             who = chance.choice(("worker", "both", "server"))
