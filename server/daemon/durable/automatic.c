@@ -256,7 +256,7 @@ bool ckt_automatic_is_asked(const struct ckt_hello_args *hello)
 {
 	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
 		const ckt_capability *one = &hello->capabilities.capabilities_val[i];
-		if (strcmp(one->name, CKT_AUTOMATIC_CAPABILITY) == 0)
+		if (strcmp(one->name, CKT_CAPABILITY_DURABLE) == 0)
 			return true;
 	}
 	return false;

@@ -31,8 +31,6 @@ struct ckt_image_space;
 struct ckt_peer;
 struct ckt_session;
 
-/* What a client's hello says that wants such images. */
-#define CKT_AUTOMATIC_CAPABILITY "durable"
 
 /* The server's, while it takes images. */
 struct ckt_automatic {

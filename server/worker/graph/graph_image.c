@@ -86,6 +86,71 @@ CUresult ckt_worker_graph_load(struct ckt_worker *worker, const ckt_image_graph 
 	return result;
 }
 
+/* ---- The program's memory that a graph touches */
+
+enum { PIECE_BYTES = 64 << 10 };
+
+static bool is_zero(const uint8_t *data, size_t size)
+{
+	return !data[0] && !memcmp(data, data + 1, size - 1);
+}
+
+static int save_piece(
+	ckt_image *image, uint64_t exec, uint64_t address, const uint8_t *data, size_t size)
+{
+	ckt_image_graph_bytes *larger = reallocarray(image->graph_bytes.graph_bytes_val,
+		image->graph_bytes.graph_bytes_len + 1, sizeof *larger);
+	if (!larger)
+		return -ENOMEM;
+	image->graph_bytes.graph_bytes_val = larger;
+	ckt_image_graph_bytes *saved = &larger[image->graph_bytes.graph_bytes_len];
+	*saved = (ckt_image_graph_bytes){.exec = exec, .address = address};
+	saved->data.data_val = malloc(size);
+	if (!saved->data.data_val)
+		return -ENOMEM;
+	saved->data.data_len = (u_int)size;
+	memcpy(saved->data.data_val, data, size);
+	image->graph_bytes.graph_bytes_len++;
+	return 0;
+}
+
+int ckt_worker_graph_save_bytes(const struct ckt_object *object, ckt_image *image)
+{
+	if (ckt_handle_kind(object->id) != CKT_KIND_GRAPH_EXEC)
+		return 0;
+	const struct ckt_worker_graph_exec *exec = object->real;
+	for (size_t i = 0; i < exec->segments.count; i++) {
+		const struct ckt_worker_graph_segment *s = &exec->segments.list[i];
+		for (uint64_t at = 0; at < s->size; at += PIECE_BYTES) {
+			size_t size = s->size - at < PIECE_BYTES ? s->size - at : PIECE_BYTES;
+			if (!is_zero(s->data + at, size) &&
+				save_piece(image, object->id, s->address + at, s->data + at, size))
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+CUresult ckt_worker_graph_load_bytes(struct ckt_worker *worker, const ckt_image_graph_bytes *saved)
+{
+	const struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, saved->exec, CKT_KIND_GRAPH_EXEC);
+	const struct ckt_worker_graph_exec *exec = object ? object->real : NULL;
+	uint64_t end;
+	if (!exec || __builtin_add_overflow(saved->address, saved->data.data_len, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Earlier parameters may have had more of it, in other segments. */
+	for (size_t i = 0; i < exec->segments.count; i++) {
+		const struct ckt_worker_graph_segment *s = &exec->segments.list[i];
+		uint64_t from = saved->address > s->address ? saved->address : s->address;
+		uint64_t to = end < s->address + s->size ? end : s->address + s->size;
+		if (from < to)
+			memcpy(s->data + (from - s->address),
+				saved->data.data_val + (from - saved->address), to - from);
+	}
+	return CUDA_SUCCESS;
+}
+
 /* ---- The table of operations */
 
 static int prepare(struct ckt_saving *s, struct ckt_object *const *objects, size_t count)
@@ -98,8 +163,20 @@ static int prepare(struct ckt_saving *s, struct ckt_object *const *objects, size
 static int save(struct ckt_saving *s, struct ckt_object *object)
 {
 	ckt_image_graph *saved = &s->image.graphs.graphs_val[s->image.graphs.graphs_len++];
-	s->no_memory |= ckt_worker_graph_save(object, saved) != 0;
+	s->no_memory |= ckt_worker_graph_save(object, saved) != 0 ||
+		ckt_worker_graph_save_bytes(object, &s->image) != 0;
 	return ckt_save_has_memory(s);
+}
+
+static int load_bytes(struct ckt_loading *l)
+{
+	for (u_int i = 0; i < l->image.graph_bytes.graph_bytes_len; i++) {
+		const ckt_image_graph_bytes *saved = &l->image.graph_bytes.graph_bytes_val[i];
+		CUresult result = ckt_worker_graph_load_bytes(l->worker, saved);
+		if (result)
+			return ckt_load_fail(l, result, "host memory of graph", saved->exec);
+	}
+	return 0;
 }
 
 static int load(struct ckt_loading *l, unsigned i)
@@ -109,6 +186,9 @@ static int load(struct ckt_loading *l, unsigned i)
 		saved->context ? ckt_worker_use_context(l->worker, saved->context) : CUDA_SUCCESS;
 	if (!result)
 		result = ckt_worker_graph_load(l->worker, saved);
+	/* All graphs are there. */
+	if (!result && i + 1 == l->image.graphs.graphs_len)
+		return load_bytes(l);
 	return result ? ckt_load_fail(l, result, "graph", saved->id) : 0;
 }
 

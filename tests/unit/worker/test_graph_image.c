@@ -106,4 +106,59 @@ static void test_data(void)
 	saved_free(&saved);
 }
 
-UNIT_SUITE(graph_image, {"executable", test_exec}, {"description", test_data})
+/* What a launch left for the client, and what the client sent for the next, is in the image. */
+static void test_bytes(void)
+{
+	enum { SIZE = 200000, FAR = 150000 };
+	static const uint64_t client = 0x7f0000000000;
+	uint64_t memory = inside_memory(SIZE, 0), id = ID(GRAPH_EXEC, 23);
+	ckt_image_graph saved;
+	ckt_image image = {0};
+	graph_begin(&d);
+	graph_copy(&d, 1, (struct graph_side){CU_MEMORYTYPE_HOST, client},
+		(struct graph_side){CU_MEMORYTYPE_DEVICE, memory}, SIZE, 1);
+	MUST(graph_instantiate(&d, ID(GRAPH, 23), id), CUDA_SUCCESS);
+	struct ckt_object *object = ckt_objects_find(&ckt_worker.objects, id);
+	struct ckt_worker_graph_exec *exec = object->real;
+	uint8_t *place = ckt_worker_graph_segments_find(&exec->segments, client, SIZE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(place);
+	place[0] = 1;
+	place[FAR] = 2;
+	IS(ckt_worker_graph_save(object, &saved), 0);
+	IS(ckt_worker_graph_save_bytes(object, &image), 0);
+	/* Pieces of zeros are left out. */
+	IS(image.graph_bytes.graph_bytes_len, 2);
+	destroy(id);
+	MUST(ckt_worker_graph_load(&ckt_worker, &saved), CUDA_SUCCESS);
+	exec = ckt_objects_find(&ckt_worker.objects, id)->real;
+	place = ckt_worker_graph_segments_find(&exec->segments, client, SIZE);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(place);
+	IS(place[0], 0);
+	for (u_int i = 0; i < image.graph_bytes.graph_bytes_len; i++)
+		IS(ckt_worker_graph_load_bytes(&ckt_worker, &image.graph_bytes.graph_bytes_val[i]),
+			CUDA_SUCCESS);
+	IS(place[0], 1);
+	IS(place[FAR], 2);
+	IS(place[1] || place[FAR + 1], 0);
+	/* Around it, and beyond all addresses: only what the graph touches. */
+	static char around[16] = "0123456789abcde";
+	ckt_image_graph_bytes bytes = {.exec = id, .address = client - 8, .data = {16, around}};
+	IS(ckt_worker_graph_load_bytes(&ckt_worker, &bytes), CUDA_SUCCESS);
+	IS(memcmp(place, around + 8, 8), 0);
+	bytes.address = client + SIZE - 8;
+	IS(ckt_worker_graph_load_bytes(&ckt_worker, &bytes), CUDA_SUCCESS);
+	IS(memcmp(place + SIZE - 8, around, 8), 0);
+	bytes.address = UINT64_MAX - 8;
+	IS(ckt_worker_graph_load_bytes(&ckt_worker, &bytes), CUDA_ERROR_INVALID_VALUE);
+	bytes.exec = ID(GRAPH_EXEC, 24);
+	IS(ckt_worker_graph_load_bytes(&ckt_worker, &bytes), CUDA_ERROR_INVALID_VALUE);
+	destroy(id);
+	saved_free(&saved);
+	for (u_int i = 0; i < image.graph_bytes.graph_bytes_len; i++)
+		free(image.graph_bytes.graph_bytes_val[i].data.data_val);
+	free(image.graph_bytes.graph_bytes_val);
+	inside_free(memory);
+}
+
+UNIT_SUITE(
+	graph_image, {"executable", test_exec}, {"description", test_data}, {"bytes", test_bytes})
