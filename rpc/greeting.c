@@ -27,13 +27,6 @@ int ckt_greeting_read_from(struct ckt_transport *t, int64_t deadline_ms, ckt_gre
 	return result;
 }
 
-int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting)
-{
-	struct ckt_transport t;
-	ckt_transport_init_socket(&t, fd);
-	return ckt_greeting_read_from(&t, deadline_ms, ret_greeting);
-}
-
 bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour)
 {
 	for (u_int i = 0; i < greeting->flavours.flavours_len; i++)

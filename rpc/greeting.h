@@ -25,7 +25,6 @@ enum {
 /* xdr_free() it on success. */
 int ckt_greeting_read_from(
 	struct ckt_transport *t, int64_t deadline_ms, ckt_greeting *ret_greeting);
-int ckt_greeting_read(int fd, int64_t deadline_ms, ckt_greeting *ret_greeting);
 /* Whether the server accepts credentials of the flavour. */
 bool ckt_greeting_offers(const ckt_greeting *greeting, uint32_t flavour);
 /* Whether it knows tokens. */

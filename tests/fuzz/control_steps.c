@@ -152,6 +152,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	return at;
 }
 
+static unsigned hello_pid;
+
 static size_t seed_hello(uint8_t *to, ckt_hello_kind kind, const char *session, uint8_t how)
 {
 	uint8_t body[BODY_MAX];
@@ -161,7 +163,8 @@ static size_t seed_hello(uint8_t *to, ckt_hello_kind kind, const char *session, 
 		.session = (char *)session,
 		.program_name = (char *)"fuzz",
 		.host = (char *)"there",
-		.build = (char *)"0"};
+		.build = (char *)"0",
+		.pid = hello_pid};
 	xdrmem_create(&xdr, (char *)body, sizeof body, XDR_ENCODE);
 	fuzz_insist(xdr_ckt_hello_args(&xdr, &args), "no seed");
 	return put_step(to, STEP_HELLO, how, body, xdr_getpos(&xdr));
@@ -290,6 +293,41 @@ void control_write_seeds(const char *to)
 			snprintf(name, sizeof name, "hello-%u-%u", kind, proof);
 			fuzz_write_seed(to, name, seed, at);
 		}
+	/* A server that drains, a certificate that is none, and TLS that the peer does not begin. */
+	for (unsigned flag = 8; flag <= 32; flag *= 2)
+		for (unsigned how = 0x20; how < 0x20 + 2 * PROOFS; how++) {
+			size_t at = HEAD;
+			memcpy(seed,
+				(uint8_t[HEAD]){
+					WITH_TOKENS | INSECURE, 0, 0x47, (uint8_t)(1 | flag)},
+				HEAD);
+			at += seed_hello(seed + at, how & 1 ? CKT_HELLO_NEW : CKT_HELLO_RESUME,
+				how & 1 ? "" : "ffffffffffff", (uint8_t)how);
+			at += seed_hello(seed + at, CKT_HELLO_NEW, "", (uint8_t)(how % PROOFS));
+			snprintf(name, sizeof name, "beside-%u-%u", flag, how);
+			fuzz_write_seed(to, name, seed, at);
+		}
+	/* Sessions that come back, or do not (__wrap_ckt_automatic_resume). */
+	for (hello_pid = 1; hello_pid < 8; hello_pid++) {
+		size_t at = HEAD;
+		memcpy(seed, (uint8_t[HEAD]){INSECURE, 0, 0x77, 1}, HEAD);
+		at += seed_hello(seed + at, CKT_HELLO_RESUME, "ffffffffffff", 0);
+		snprintf(name, sizeof name, "back-%u", hello_pid);
+		fuzz_write_seed(to, name, seed, at);
+	}
+	hello_pid = 0;
+	/* Programs that wait until a session has ended. */
+	for (unsigned phases = 0; phases < 16; phases++) {
+		size_t at = HEAD;
+		memcpy(seed, (uint8_t[HEAD]){FULL | INSECURE, 0, (uint8_t)(phases << 4 | 15), 1},
+			HEAD);
+		at += seed_hello(seed + at, CKT_HELLO_NEW, "", 0);
+		at += seed_hello(seed + at, CKT_HELLO_NEW, "", 0x80);
+		for (unsigned i = 0; i < 3; i++)
+			at += put_step(seed + at, STEP_GONE, (uint8_t)i, nothing, 0);
+		snprintf(name, sizeof name, "full-%u", phases);
+		fuzz_write_seed(to, name, seed, at);
+	}
 	fuzz_write_seed(to, "secret", seed, seed_secret(seed));
 	for (unsigned number = 0; number < 8; number++) {
 		snprintf(name, sizeof name, "story-%u", number);

@@ -23,10 +23,12 @@
 #include "rpc/greeting.h"
 #include "rpc/record.h"
 #include "rpc/session_key.h"
+#include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/peer/peer_certificate.h"
 #include "server/daemon/policy/admission.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/server.h"
@@ -59,6 +61,9 @@ int __wrap_ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_
 int __wrap_ckt_session_create(struct ckt_server *of, const struct ckt_session_spec *spec,
 	struct ckt_session **ret_session, char *ret_message, size_t message_size);
 pid_t __wrap_fork(void);
+int __wrap_ckt_tls_process_take(struct ckt_server *of, int tcp_fd, int *ret_fd);
+int __wrap_ckt_automatic_resume(
+	struct ckt_peer *peer, struct ckt_session **ret_session, char ret_message[CKT_MESSAGE_MAX]);
 int __wrap_kill(pid_t pid, int signal);
 void ckt_server_session_gone(struct ckt_server *s);
 
@@ -79,6 +84,26 @@ int __wrap_ckt_session_call(struct ckt_session *session, uint32_t proc, xdrproc_
 		requests[request_count++] =
 			(struct request){session, done, context, xdr_result, result_size};
 	return result;
+}
+
+/* What the images on the disk would say, the client's process says. */
+int __wrap_ckt_automatic_resume(
+	struct ckt_peer *peer, struct ckt_session **ret_session, char ret_message[CKT_MESSAGE_MAX])
+{
+	static const int errors[] = {-ENOENT, -ENOENT, -EACCES, -EPERM, -EIO};
+	unsigned choice = peer->hello.pid % 8;
+	for (*ret_session = server.sessions; *ret_session; *ret_session = (*ret_session)->next)
+		if (choice > 4 && (*ret_session)->phase == CKT_SESSION_STARTING)
+			return 0;
+	snprintf(ret_message, CKT_MESSAGE_MAX, "no images");
+	return choice > 4 ? -ENOENT : errors[choice];
+}
+
+/* No process has a key here. */
+int __wrap_ckt_tls_process_take(struct ckt_server *of, int tcp_fd, int *ret_fd)
+{
+	(void)of, (void)tcp_fd, (void)ret_fd;
+	return -EAGAIN;
 }
 
 pid_t __wrap_fork(void)
@@ -236,6 +261,13 @@ static void read_all(int fd)
 		;
 }
 
+/* Of how the circumstances are. */
+enum { DRAINS = 8, CERTIFIED = 16, WITH_TLS = 32 };
+static bool certified;
+static struct ckt_certificate_holder alice = {.entry = {.name = "alice"}, .owner = OWNER_ONE};
+
+static struct ckt_peer *last_peer(void);
+
 static void connect_peer(unsigned which, uint8_t how)
 {
 	static const uint32_t uids[] = {OWNER_ONE, 0, OWNER_TWO, CKT_UID_UNKNOWN};
@@ -254,6 +286,13 @@ static void connect_peer(unsigned which, uint8_t how)
 		ckt_peer_accept(&server, fds[1]);
 	else
 		ckt_peer_accept_as(&server, fds[1], &who);
+	/* As after a handshake: what is no certificate, or alice's. */
+	if (certified && last_peer() && who.kind == CKT_PEER_REMOTE) {
+		last_peer()->holder = &alice;
+		alice.uses++;
+	} else if (certified && last_peer()) {
+		ckt_peer_certificate_take(last_peer(), "no certificate", 14);
+	}
 }
 
 /* The server's side of the youngest peer; NULL: none. */
@@ -484,6 +523,8 @@ static void end(bool marked, unsigned before)
 	ckt_memory_image_fini(&server);
 	ckt_admission_fini(&server);
 	server.tokens = (struct ckt_tokens){0};
+	server.drain.on = false;
+	server.tls = NULL;
 	for (unsigned i = 0; i < SESSIONS && marked; i++)
 		ckt_session_mark_remove(
 			&server, control_ids[i], i & 1 ? CKT_MARK_MOVED : CKT_MARK_PARKED, 0);
@@ -501,6 +542,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	begin(flags, owners, phases);
 	server.driver.gpu_count = how & 3;
 	server.gpu_count = how >> 2 & 1;
+	server.drain.on = how & DRAINS;
+	certified = how & CERTIFIED;
+	/* Who offers it is asked by nobody here. */
+	server.tls = how & WITH_TLS ? (struct ckt_tls_process *)&server : NULL;
 	for (unsigned n = 0; n < STEPS_MAX && input.p < input.end; n++) {
 		size_t have;
 		uint8_t step = fuzz_u8(&input);

@@ -147,6 +147,7 @@ bool __wrap_ckt_hold_keep(struct ckt_worker *of, uint64_t epoch,
 	const struct ckt_reply_header *header, const uint8_t *body, size_t size);
 int __wrap_ckt_lookahead_start(struct ckt_worker *of);
 bool __wrap_ckt_long_call_settle(struct ckt_worker *of);
+bool __wrap_ckt_impose_wait(struct ckt_worker *of);
 void __wrap_ckt_worker_pools_poll(struct ckt_worker *of);
 void __wrap_ckt_printed_send(struct ckt_worker *of);
 struct ckt_traced_event *__wrap_ckt_call_trace_begin(struct ckt_wcall *call);
@@ -179,13 +180,23 @@ int __wrap_ckt_worker_lib_state_run(struct ckt_wcall *call)
 	fuzz_insist(!call->header.seq == !(call->proc->flags & CKT_PROC_NUMBERED), "a number");
 	if (call->header.seq) {
 		/* One that found no memory is tried again. */
-		bool again = full & FULL_SETTLES && call->header.seq == last_run;
+		bool again =
+			(full & FULL_SETTLES || worker->impose.seq) && call->header.seq == last_run;
 		fuzz_insist(call->header.seq == worker->replies.executed &&
 				(again || call->header.seq > last_run),
 			"a call out of its turn");
 		last_run = call->header.seq;
 	}
 	return call->proc->handler(call);
+}
+
+/* Once for each call: its memory is taken, and then it is not. */
+bool __wrap_ckt_impose_wait(struct ckt_worker *of)
+{
+	static uint64_t waited;
+	bool waits = of->impose.seq && waited != of->impose.seq;
+	waited = waits ? of->impose.seq : 0;
+	return waits;
 }
 
 CUresult __wrap_ckt_worker_use_context(struct ckt_worker *of, uint64_t id)
@@ -438,6 +449,7 @@ static void new_client(uint8_t how)
 	worker->new_client.memory_fd = how & 2 ? memfd_create("fuzz", MFD_CLOEXEC) : -1;
 	worker->new_client.xid = next_xid;
 	worker->new_client.takes_rings = false;
+	worker->new_client.durable = how & 4;
 	worker->mail = true;
 	peer = fds[0];
 	/* It is gone before it is answered. */
@@ -545,6 +557,9 @@ static void begin(void)
 	worker->spin_ns = 0;
 	ckt_call_trace_on = false;
 	ckt_replies_init(&worker->replies);
+	/* Every session was restored; the client says whether it is durable. */
+	worker->copy_before = 1;
+	worker->impose = (struct ckt_impose){0};
 }
 
 static void end(void)
@@ -587,7 +602,9 @@ static const struct {
 	[CKT_SESSION_WINDOW] = {(xdrproc_t)xdr_ckt_window_args, sizeof(ckt_window_args)},
 	[CKT_SESSION_ENVIRONMENT] = {(xdrproc_t)xdr_ckt_environment_args,
 		sizeof(ckt_environment_args)},
-	[CKT_SESSION_HOST_FILL] = {(xdrproc_t)xdr_ckt_host_fill_args, sizeof(ckt_host_fill_args)}};
+	[CKT_SESSION_HOST_FILL] = {(xdrproc_t)xdr_ckt_host_fill_args, sizeof(ckt_host_fill_args)},
+	[CKT_SESSION_REPLAY] = {(xdrproc_t)xdr_ckt_replay_args, sizeof(ckt_replay_args)},
+	[CKT_SESSION_IMPOSE] = {(xdrproc_t)xdr_ckt_impose_args, sizeof(ckt_impose_args)}};
 
 static size_t put_step(
 	uint8_t *to, uint8_t step, uint8_t how, const uint8_t *old, size_t size, unsigned seed)
@@ -667,6 +684,16 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	return at;
 }
 
+static size_t put_bytes(uint8_t *to, uint8_t step, uint8_t how, const uint8_t *data, size_t size)
+{
+	to[0] = step;
+	to[1] = how;
+	to[2] = (uint8_t)(size >> 8);
+	to[3] = (uint8_t)size;
+	memcpy(to + STEP_HEAD, data, size);
+	return STEP_HEAD + size;
+}
+
 static void write_seeds(const char *to)
 {
 	static uint8_t seed[STEPS_MAX * (STEP_HEAD + BODY_MAX)];
@@ -696,12 +723,32 @@ static void write_seeds(const char *to)
 	}
 	/* More than one look at the input takes, with and without answers that wait. */
 	static const uint8_t small[HEADER_CHOICES + 8] = {1, 0, 0, BATCHED};
+	static const uint8_t large_one[HEADER_CHOICES + 8] = {2};
+	static const uint8_t no_room_call[HEADER_CHOICES + 8] = {6};
 	at = put_step(seed, STEP_CLIENT, 0, nothing, 0, 2);
 	for (unsigned i = 0; i < STEPS_MAX - 4; i++) {
 		at += put_step(seed + at, STEP_CALL | QUIET, 0, small, sizeof small, 2);
 		memcpy(seed + at - sizeof small, small, sizeof small);
 	}
 	fuzz_write_seed(to, "many", seed, at);
+	/* A replay of five commands: one as it comes, one that fails as told, one at an address of nobody. */
+	static const uint8_t replay[] = {0, 0, 0, 0, 0, 0, 0, 5};
+	at = put_step(seed, STEP_CLIENT, 4, nothing, 0, 2);
+	at += put_bytes(seed + at, STEP_SESSION, CKT_SESSION_REPLAY, replay, sizeof replay);
+	at += put_bytes(seed + at, STEP_SESSION, CKT_SESSION_REPLAY, replay, sizeof replay);
+	for (uint8_t number = 1; number < 5; number++) {
+		const uint8_t impose[] = {0, 0, 0, 0, 0, 0, 0, number, 0, 0, 0, number == 2 ? 2 : 0,
+			0, 0, 0, 0, 0, 0, 0, number == 4};
+		at += put_bytes(
+			seed + at, STEP_SESSION, CKT_SESSION_IMPOSE | 0x50, impose, sizeof impose);
+		at += put_bytes(seed + at, STEP_CALL, 0,
+			number == 3          ? no_room_call
+				: number % 2 ? small
+					     : large_one,
+			sizeof small);
+	}
+	at += put_step(seed + at, STEP_READ, 0, nothing, 0, 2);
+	fuzz_write_seed(to, "replay", seed, at);
 	/* A record that comes in pieces. */
 	static const uint8_t head[CKT_MARK_SIZE + 8] = {0x80, 0, 0, CKT_CALL_HEADER_SIZE};
 	static const uint8_t rest[CKT_CALL_HEADER_SIZE - 8];

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoint/format/manifest_hash.h"
 #include "checkpoint/load/image_load.h"
 #include "checkpoint/load/preload.h"
 #include "checkpoint/memory_operations.h"
@@ -232,6 +233,12 @@ static void read_files(size_t size, uint8_t fails, uint8_t which)
 		ckt_image_write(which & 4 ? -1 : place, &image, message, sizeof message);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
 	}
+	/* Another one than that whose MAC was checked. */
+	static const uint8_t other[32];
+	ckt_manifest_expect(other);
+	fuzz_insist(ckt_image_read(place, &image, message, sizeof message) < 0,
+		"a manifest that nobody expects");
+	ckt_manifest_expect(NULL);
 	if (!ckt_image_read_open(fds, (which >> 3 & 3) % 3, &image, message, sizeof message)) {
 		/* A file, one that may only be read, or a pipe, which nobody can sync. */
 		ckt_image_write_open(which & 0x80 ? pipe_ends[1] : fds[which >> 5 & 1], &image,
@@ -272,6 +279,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (fault & 0x40)
 		read_files(size, fails, gpu);
+	/* One that is encrypted says so. */
+	memcpy(manifest, "CkE1", 4);
+	fuzz_insist(ckt_image_decode(manifest, size, &image, message, sizeof message) == -EBADMSG,
+		"an encrypted manifest is read");
 	return 0;
 }
 

@@ -14,11 +14,13 @@
 
 #include "base/log.h"
 #include "client/conn/conn.h"
+#include "client/conn/replay.h"
+#include "client/conn/settings.h"
 #include "rpc/record.h"
 #include "tests/fuzz/mutate_xdr.h"
 
 enum { STEP_HEAD = 4, STEPS_MAX = 24, BODY_MAX = 2000, WAITERS_MAX = 16, SENT_MAX = 12 };
-enum { RECORD_BYTES = 64, CONTEXTS = 16, PATIENTLY = 0xbf };
+enum { RECORD_BYTES = 64, CONTEXTS = 16, PATIENTLY = 0xbf, DURABLE = 0x7f };
 enum step {
 	STEP_ASK,
 	STEP_REPLY,
@@ -153,12 +155,18 @@ static void reply(uint8_t how, const uint8_t *data, size_t size)
 	say_record(record, (size_t)(p - record) + size - skip);
 }
 
+static unsigned procedure(uint8_t how)
+{
+	return how == DURABLE ? CKT_CALLBACK_DURABLE : how % 10;
+}
+
 static void callback(uint8_t how, const uint8_t *data, size_t size)
 {
 	uint8_t record[CKT_CALL_HEADER_SIZE + BODY_MAX];
 	uint8_t *p = ckt_call_header_put(record,
-		&(struct ckt_call_header){
-			.prog = CRICKET_CALLBACK_PROG + (how >> 7), .vers = 1, .proc = how % 10});
+		&(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG + (how >> 7),
+			.vers = 1,
+			.proc = procedure(how)});
 	memcpy(p, data, size);
 	say_record(record, (size_t)(p - record) + size);
 }
@@ -223,7 +231,7 @@ static bool do_step(uint8_t step, uint8_t how, const uint8_t *data, size_t size,
 	return !result || result == -EAGAIN;
 }
 
-static void open_connection(void)
+static void open_connection(bool keeps)
 {
 	struct ckt_conn *conn = &ckt_conn;
 	int fds[2];
@@ -240,7 +248,14 @@ static void open_connection(void)
 	conn->fault_count = 0;
 	conn->receive_start = conn->receive_end = 0;
 	conn->moved_to[0] = 0;
+	conn->next_seq = 2;
 	conn->state = CKT_CONN_OPEN;
+	/* Every second one keeps what leaves the ring. */
+	ckt_capability durable = {(char *)CKT_CAPABILITY_DURABLE, 1};
+	const struct ckt_hello_ok ok = {.capabilities = {1, &durable}};
+	ckt_settings.durable = keeps;
+	ckt_settings.replay_memory_bytes = 1 << 20;
+	ckt_replay_open(conn, &ok);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -248,7 +263,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_input input = {data, data + size};
 	uint64_t seq = 0;
 	bool open = true;
-	open_connection();
+	open_connection(size % 2);
 	for (unsigned n = 0; open && n < STEPS_MAX && input.p < input.end; n++) {
 		size_t have;
 		uint8_t step = fuzz_u8(&input), how = fuzz_u8(&input);
@@ -269,6 +284,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	ckt_waiter_finish_all(&ckt_conn, CUDA_ERROR_UNKNOWN);
 	check_answers();
+	ckt_replay_lose(&ckt_conn, "the input is over");
 	ckt_transport_close(&ckt_conn.transport);
 	close(peer);
 	return 0;
@@ -284,13 +300,14 @@ static const struct {
 	[CKT_CALLBACK_MOVED] = {(xdrproc_t)xdr_ckt_moved_args, sizeof(ckt_moved_args)},
 	[CKT_CALLBACK_HOST_CALL] = {(xdrproc_t)xdr_ckt_host_call_args, sizeof(ckt_host_call_args)},
 	[CKT_CALLBACK_NOTIFY] = {(xdrproc_t)xdr_ckt_notify_args, sizeof(ckt_notify_args)},
-	[CKT_CALLBACK_MODULES] = {(xdrproc_t)xdr_ckt_modules_args, sizeof(ckt_modules_args)}};
+	[CKT_CALLBACK_MODULES] = {(xdrproc_t)xdr_ckt_modules_args, sizeof(ckt_modules_args)},
+	[CKT_CALLBACK_DURABLE] = {(xdrproc_t)xdr_ckt_durable_args, sizeof(ckt_durable_args)}};
 enum { CALLBACKS = sizeof callbacks / sizeof *callbacks };
 
 static size_t put_step(
 	uint8_t *to, uint8_t step, uint8_t how, const uint8_t *old, size_t size, unsigned seed)
 {
-	unsigned proc = how % 10;
+	unsigned proc = procedure(how);
 	uint8_t *body = to + STEP_HEAD;
 	if (step % STEPS == STEP_CALLBACK && proc < CALLBACKS && callbacks[proc].xdr) {
 		size = fuzz_mutate_xdr(callbacks[proc].xdr, callbacks[proc].bytes, old, size, body,
@@ -375,6 +392,32 @@ static void write_seeds(const char *to)
 	}
 }
 
+/* An image that stays, of commands that have left the ring; and a length that is no number. */
+static void write_durable_seed(const char *to)
+{
+	static uint8_t seed[16 * (STEP_HEAD + BODY_MAX)], body[64];
+	for (unsigned odd = 0; odd < 2; odd++) {
+		size_t at = put_step(seed, STEP_ASK, 0, body, 0, 1);
+		at += put_step(seed + at, STEP_SEND, SENT_MAX - 1, body, 0, 1);
+		at += put_step(seed + at, STEP_REPLY, 1, body, 0, 1);
+		seed[at - 1] = 40;
+		memset(seed + at, 0, 40);
+		seed[at] = 5;
+		at += 40;
+		for (unsigned size = 4; size <= 8; size += 4) {
+			uint8_t *step = seed + at;
+			memset(step, 0, STEP_HEAD + size);
+			step[0] = STEP_CALLBACK;
+			step[1] = DURABLE;
+			step[3] = (uint8_t)size;
+			step[STEP_HEAD + size - 1] = 1;
+			at += STEP_HEAD + size;
+		}
+		/* A byte alone is no step. */
+		fuzz_write_seed(to, odd ? "durable-1" : "durable-0", seed, at + odd);
+	}
+}
+
 /* What a soft GPU says on stderr, in two pieces: lines that are refusals, one that is not, a long one. */
 static void write_stderr_seed(const char *to)
 {
@@ -404,6 +447,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	const char *to = getenv("CKT_FUZZ_SEEDS");
 	(void)argc, (void)argv;
 	if (to) {
+		write_durable_seed(to);
 		write_seeds(to);
 		write_stderr_seed(to);
 		exit(0);

@@ -56,6 +56,8 @@ static void check_file(const struct ckt_token_file *file)
 			"two tokens of one owner");
 		fuzz_insist(ckt_token_file_find_id(file, entry->verifier.id), "no hash");
 		fuzz_insist(ckt_owner_is_token(ckt_owner_of_token(entry->name)), "an owner");
+		fuzz_insist(ckt_owner_is_token(ckt_owner_of_certificate(entry->name)),
+			"an owner by certificate");
 		fuzz_insist(entry->project_count <= CKT_TOKEN_PROJECTS_MAX &&
 				ckt_role_name(entry->role),
 			"projects or a role");

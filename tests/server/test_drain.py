@@ -248,7 +248,8 @@ class Drain(Whole):
             programs = self.ranks(first, "train%d" % point)
             before = self.at(first)
             code, told, err = self.drain(first, "--to", second.address, CRICKET_FAULT=str(point), TMPDIR=self.dir)
-            self.assertEqual(code, {220: 12, 221: 11}[point], (told, err))
+            # Of 221, what the dead one left behind may already have moved by itself.
+            self.assertIn(code, {220: (12,), 221: (11, 0)}[point], (told, err))
             self.wait(lambda: all(s["state"] == "running" for s in runner.sessions_of(self.tree, first)))
             code, told, err = self.drain(first, "--to", second.address, TMPDIR=self.dir)
             self.assertEqual(code, 0, (told, err))

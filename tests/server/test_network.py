@@ -55,7 +55,7 @@ class Network(Whole):
         run("ip", "link", "set", "near", "up")
         for words in (("link", "set", "lo", "up"), ("addr", "add", THERE_IP + "/24", "dev", "far"), ("link", "set", "far", "up")):
             run("nsenter", "-t", str(self.far.pid), "-n", "ip", *words)
-        self.server_far = runner.Server(self.tree, os.path.join(self.dir, "server"), "soft", ("--listen", "%s:%d" % (THERE_IP, PORT), "--insecure"),
+        self.server_far = runner.Server(self.tree, os.path.join(self.dir, "server"), "soft", ("--listen", "%s:%d" % (THERE_IP, PORT), "--insecure", "--insecure-plaintext"),
                                         preexec_fn=lambda: enter(self.far.pid))
         self.servers.append(self.server_far)
 

@@ -53,7 +53,9 @@ static int read_bytes(
 		MUST(ckt_net_write_record(fds[1], data, size, -1, -1), 0);
 	close(fds[1]);
 	int64_t deadline_ms = ckt_net_now_ms() + WAIT_MS;
-	int result = ret_greeting ? ckt_greeting_read(fds[0], deadline_ms, ret_greeting)
+	struct ckt_transport t;
+	ckt_transport_init_socket(&t, fds[0]);
+	int result = ret_greeting ? ckt_greeting_read_from(&t, deadline_ms, ret_greeting)
 				  : ckt_hello_answer_read(fds[0], 5, deadline_ms, ret_res, NULL);
 	close(fds[0]);
 	return result;
