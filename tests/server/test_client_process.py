@@ -479,11 +479,12 @@ class Processes(Case):
         self.ended(program, image)
         done = self.run_ctl(first, "restore", image, "--with-client", CRICKET_FAULT="214")
         self.assertEqual(done.returncode, -9, done.stderr)
-        # Its session waits, unclaimed; elsewhere it is restored all the same.
+        # Its session waits there for its client: elsewhere it is restored once that has ended.
         self.assertEqual(self.sessions(first)[0]["state"], "restored")
         second = self.server("second")
-        self.finish(program, self.restore(second, image), self.expected(command))
+        self.assertIn("end it there first", self.refused(second, "restore", image, "--with-client"))
         self.ctl(first, "kill", session)
+        self.finish(program, self.restore(second, image), self.expected(command))
 
 
 if __name__ == "__main__":
