@@ -31,7 +31,6 @@ struct ckt_image_space;
 struct ckt_peer;
 struct ckt_session;
 
-
 /* The server's, while it takes images. */
 struct ckt_automatic {
 	unsigned seconds; /* between two images */
