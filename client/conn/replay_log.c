@@ -229,5 +229,8 @@ void ckt_replay_log_cut(struct ckt_replay_log *log, uint64_t executed)
 	}
 	log->reply_count -= replies;
 	log->replies_gone += replies;
-	memmove(log->replies, log->replies + replies, log->reply_count * sizeof *log->replies);
+	/* There may have been none at all. */
+	if (replies)
+		memmove(log->replies, log->replies + replies,
+			log->reply_count * sizeof *log->replies);
 }
