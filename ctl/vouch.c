@@ -47,17 +47,23 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int hash_file(int directory, const char *name, struct sha256_ctx *sha)
+static int hash_of(int directory, const char *name, uint8_t ret_hash[CKT_IMAGE_HASH])
 {
 	struct stat st;
-	uint8_t sum[CKT_IMAGE_HASH];
 	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int result = fd < 0            ? -errno
 		: fstat(fd, &st)       ? -errno
 		: !S_ISREG(st.st_mode) ? -EINVAL
-				       : ckt_image_file_hash(fd, sum);
+				       : ckt_image_file_hash(fd, ret_hash);
 	if (fd >= 0)
 		close(fd);
+	return result;
+}
+
+static int hash_file(int directory, const char *name, struct sha256_ctx *sha)
+{
+	uint8_t sum[CKT_IMAGE_HASH];
+	int result = hash_of(directory, name, sum);
 	sha256_update(sha, strlen(name) + 1, (const uint8_t *)name);
 	if (!result)
 		sha256_update(sha, sizeof sum, sum);
@@ -92,19 +98,6 @@ static int hash_client(int directory, uint8_t ret_hash[CKT_IMAGE_HASH])
 
 /* ---- Checkpoint */
 
-static int hash_manifest(int directory, uint8_t ret_hash[CKT_IMAGE_HASH])
-{
-	int fd = openat(directory, "manifest", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-	int result = fd < 0            ? -errno
-		: fstat(fd, &st)       ? -errno
-		: !S_ISREG(st.st_mode) ? -EINVAL
-				       : ckt_image_file_hash(fd, ret_hash);
-	if (fd >= 0)
-		close(fd);
-	return result;
-}
-
 static int failed(int result)
 {
 	return result ? ckt_ctl_refuse(CKT_IMAGE_MAC_FILE, strerror(-result)) : CKT_EXIT_DONE;
@@ -130,7 +123,7 @@ static int take_servers(const ckt_control_image_mac_res *res, int directory)
 	uint8_t hash[CKT_IMAGE_HASH];
 	int result = ckt_image_macs_decode(res->mac.mac_val, res->mac.mac_len, &macs);
 	if (!result)
-		result = macs.count == 1 ? hash_manifest(directory, hash) : -EPROTO;
+		result = macs.count == 1 ? hash_of(directory, "manifest", hash) : -EPROTO;
 	if (!result && memcmp(hash, macs.macs[0].manifest, sizeof hash) != 0)
 		result = -EBADMSG;
 	return failed(result ? result : add_mac(directory, &macs.macs[0]));
@@ -164,7 +157,7 @@ int ckt_ctl_vouch_owner(const struct ckt_ctl_args *args, const char *session, in
 	if (status != CKT_EXIT_DONE)
 		return status;
 	snprintf(name, sizeof name, "%s", session);
-	int result = hash_manifest(directory, (uint8_t *)mac.manifest);
+	int result = hash_of(directory, "manifest", (uint8_t *)mac.manifest);
 	if (!result)
 		result = hash_client(directory, (uint8_t *)mac.client);
 	if (!result)
@@ -210,7 +203,7 @@ static int check(const struct ckt_image_keys *keys, const struct ckt_image_macs 
 	char *ret_message, size_t size)
 {
 	const ckt_image_mac *mac;
-	int result = hash_manifest(directory, voucher->hash);
+	int result = hash_of(directory, "manifest", voucher->hash);
 	if (result) {
 		snprintf(ret_message, size, "manifest: %s", strerror(-result));
 		return result;
