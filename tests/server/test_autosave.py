@@ -319,6 +319,20 @@ class Autosave(Whole):
             self.kill_worker(server)
             self.assertEqual(taker.ask("check", word), 0)
 
+    def test_durable_progress(self):
+        """A durable program that goes on may lose its worker any number of times without a newer image; the count begins anew each time."""
+        server = self.saving()
+        taker = self.taker(server, 4, CRICKET_DURABLE="1")
+        image = self.saved(server)
+        self.kill_all(server)
+        server = self.saving(every="1h")
+        for word in range(8, 14):
+            self.assertEqual(taker.ask("fill", word), 0)
+            self.assertEqual(taker.ask("check", word), 0)
+            now = self.image(server)
+            self.assertEqual((now["restores"], now["executed"]), (1, image["executed"]))
+            self.kill_worker(server)
+
     # ---- What is in the way
 
     def test_no_room(self):

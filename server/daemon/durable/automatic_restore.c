@@ -81,6 +81,18 @@ static int check_state(const struct ckt_peer *peer, const struct ckt_chain_state
 	return decision.answer ? -EAGAIN : 0;
 }
 
+/*
+ * A durable program goes on after a restore although there is no newer image yet.  Since its client
+ * has seen more commands executed than at the restore before, it does not die at one place.
+ */
+static void note_progress(struct ckt_chain_state *state, uint64_t acked)
+{
+	if (acked <= state->acked)
+		return;
+	state->restores = 0;
+	state->acked = acked;
+}
+
 /* Opens the chain for good.  From here on the state counts one restore more. */
 static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *peer,
 	char ret_message[CKT_MESSAGE_MAX])
@@ -101,6 +113,8 @@ static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *
 	int result = ckt_chain_read(chain->dir_fd, chain->id, state);
 	if (!result)
 		result = check_peer(peer, state, ret_message);
+	if (!result)
+		note_progress(state, peer->hello.acked);
 	if (!result)
 		result = check_state(peer, state, ret_message);
 	if (result)

@@ -134,10 +134,10 @@ static int format(const struct ckt_chain_state *state, char *ret_text, size_t si
 	int used = snprintf(ret_text, size,
 		"version %d\nsession %s\nowner %" PRIu32 "\nsecret %s\ngeneration %" PRIu64
 		"\ncopy %" PRIu64 "\nexecuted %" PRIu64 "\nwhen %" PRIu64
-		"\nlast %s\nrestores %u\ngpu %u\nasked %d\n",
+		"\nlast %s\nrestores %u\nacked %" PRIu64 "\ngpu %u\nasked %d\n",
 		VERSION, state->session, state->owner, secret, state->generation, state->copy,
 		state->executed, (uint64_t)state->when, last, state->restores,
-		(unsigned)(state->gpu + 1), state->asked);
+		state->acked, (unsigned)(state->gpu + 1), state->asked);
 	for (unsigned i = 0; i < state->count && used > 0 && (size_t)used < size; i++)
 		used += snprintf(ret_text + used, size - (size_t)used,
 			"image %" PRIu64 " %" PRIu64 "\n", state->images[i].number,
@@ -179,6 +179,8 @@ static bool take_number(struct ckt_chain_state *state, const char *name, const c
 		state->when = (int64_t)(number & INT64_MAX);
 	else if (strcmp(name, "restores") == 0)
 		state->restores = number < 1000 ? (unsigned)number : 1000;
+	else if (strcmp(name, "acked") == 0)
+		state->acked = number;
 	else if (strcmp(name, "gpu") == 0)
 		state->gpu = number <= CKT_DEVICES_MAX ? (int)number - 1 : -1;
 	else if (strcmp(name, "asked") == 0)

@@ -38,7 +38,8 @@ struct ckt_chain_state {
 	uint64_t executed;         /* in the newest image */
 	int64_t when;              /* of that; seconds since the epoch */
 	uint8_t last[CKT_IMAGE_ID_SIZE];
-	unsigned restores; /* from it, without a newer one since */
+	unsigned restores; /* from it, without a newer one and without progress since */
+	uint64_t acked;    /* at the last of these: what the client knew to be executed */
 	int gpu;           /* ordinal; -1: any */
 	bool asked;        /* its client asked for images */
 	/* Oldest first; each but the first builds on those before it. */

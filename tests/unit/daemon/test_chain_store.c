@@ -42,6 +42,7 @@ static struct ckt_chain_state a_state(void)
 		.executed = 77,
 		.when = 1234,
 		.restores = 2,
+		.acked = UINT64_MAX - 1,
 		.gpu = -1,
 		.asked = true,
 		.count = 2,
@@ -61,7 +62,8 @@ static void test_state(void)
 	IS(memcmp(back.secret_hash, state.secret_hash, sizeof back.secret_hash), 0);
 	IS(memcmp(back.last, state.last, sizeof back.last), 0);
 	YES(back.owner == 1000 && back.generation == 3 && back.copy == UINT64_MAX &&
-		back.executed == 77 && back.when == 1234 && back.restores == 2 && back.gpu == -1 &&
+		back.executed == 77 && back.when == 1234 && back.restores == 2 &&
+		back.acked == UINT64_MAX - 1 && back.gpu == -1 &&
 		back.asked && back.count == 2 && back.images[1].number == 7 &&
 		back.images[1].bytes == 20);
 	/* Under another session's name it is none. */
