@@ -277,18 +277,43 @@ static void recall_all(struct ckt_session *asker)
 	}
 }
 
+static bool anybody_unknown(const struct ckt_server *server)
+{
+	for (const struct ckt_session *s = server->sessions; s; s = s->next)
+		if (s->lease.unknown)
+			return true;
+	return false;
+}
+
 static void ask_again(struct ckt_session *session)
 {
 	struct ckt_daemon_lease *lease = &session->lease;
 	refresh(session->server);
 	/* Its worker's answer to the recall, or to the channel, is on its way. */
-	if (lease->holder.unsettled)
+	if (lease->holder.unsettled || anybody_unknown(session->server))
 		return;
 	if (grant(session))
 		return;
 	recall_all(session);
 	if (!lease->question.awaited)
 		refuse(session);
+}
+
+void ckt_lease_is_unknown(struct ckt_session *session)
+{
+	session->lease.unknown = true;
+}
+
+void ckt_lease_is_known(struct ckt_session *session)
+{
+	if (!session->lease.unknown)
+		return;
+	session->lease.unknown = false;
+	if (anybody_unknown(session->server))
+		return;
+	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
+		if (s->lease.question.pending && !s->lease.question.awaited)
+			ask_again(s);
 }
 
 /* ---- Channels */
@@ -421,6 +446,7 @@ int ckt_lease_open(struct ckt_session *session)
 	if (session->status.gpu >= 0 && session->status.gpu < CKT_DEVICES_MAX)
 		lease->holder.contexts |= UINT64_C(1) << session->status.gpu;
 	ckt_ledger_add(&server->ledger, &lease->holder);
+	ckt_lease_is_known(session);
 	ckt_memory_wait_came(session);
 	ckt_quantum_join(session);
 	return ckt_session_call(session, CKT_WORKER_LEASE, (xdrproc_t)xdr_ckt_worker_lease_args,
@@ -432,6 +458,7 @@ void ckt_lease_close(struct ckt_session *session)
 {
 	struct ckt_daemon_lease *lease = &session->lease;
 	close_channel(session);
+	ckt_lease_is_known(session);
 	if (!lease->is_holder)
 		return;
 	lease->is_holder = false;

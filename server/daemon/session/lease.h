@@ -33,6 +33,7 @@ struct ckt_daemon_lease {
 	struct ckt_ledger_holder holder;
 	struct ckt_source channel;
 	bool is_holder, open;
+	bool unknown;                    /* of a worker of an earlier server: what it has */
 	bool pressed;                    /* see memory_wait.h */
 	uint64_t early[CKT_DEVICES_MAX]; /* given back while the holder was unsettled */
 	struct {
@@ -46,6 +47,12 @@ struct ckt_daemon_lease {
 	} question;
 };
 
+/*
+ * A worker of an earlier server, which has not told yet what it has: nobody's question is answered
+ * before ckt_lease_open, or ckt_lease_is_known where that is never called.
+ */
+void ckt_lease_is_unknown(struct ckt_session *session);
+void ckt_lease_is_known(struct ckt_session *session);
 /* Enters the session into the ledger and gives its worker a channel.  0 or -errno. */
 int ckt_lease_open(struct ckt_session *session);
 /* The worker is gone, and what it had is free.  Does nothing if it was never opened. */

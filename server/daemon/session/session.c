@@ -1197,8 +1197,10 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 {
 	struct ckt_worker_status_res *status = result;
 	(void)context;
-	if (error || session->phase != CKT_SESSION_LIVE)
+	if (error || session->phase != CKT_SESSION_LIVE) {
+		ckt_lease_is_known(session);
 		return;
+	}
 	if (!ckt_owner_file_read(session, &session->uid))
 		session->uid = status->uid;
 	if (session->uid != CKT_UID_UNKNOWN)
@@ -1262,9 +1264,13 @@ static int adopt(struct ckt_server *server, const char *id)
 	session_insert(session);
 	server->session_count++;
 	ckt_info("session %s: found again, worker %d", session->id, (int)session->pid);
-	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
+	ckt_lease_is_unknown(session);
+	result = ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
 		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
 		CALL_TIMEOUT_MS, adopted_status, NULL);
+	if (result)
+		ckt_lease_is_known(session);
+	return result;
 }
 
 int ckt_session_adopt_all(struct ckt_server *server)

@@ -231,6 +231,32 @@ static void test_unsettled(void)
 	end();
 }
 
+/* Workers of an earlier server: nothing is granted before each has said what it has, or is gone. */
+static void test_unknown(void)
+{
+	begin("user=1001 memory=100M");
+	for (int gone = 0; gone < 2; gone++) {
+		ckt_lease_close(sessions[0]);
+		close(channels[0]);
+		sessions[0]->lease = (struct ckt_daemon_lease){0};
+		sessions[0]->child = false;
+		ckt_lease_is_unknown(sessions[0]);
+		IS(asked(1, 40), -1);
+		worker.leases.gpus.gpus_len = 1;
+		leases[0] = (ckt_worker_lease){.leased_bytes = 30 * MIB};
+		if (gone)
+			ckt_lease_close(sessions[0]);
+		else
+			open_lease(0);
+		run_for(5);
+		IS(answered(1, NULL), 40);
+		worker.leases.gpus.gpus_len = 0;
+		IS(asked(1, 40), gone ? 40 : 0);
+		say(1, (struct ckt_lease_message){.kind = CKT_LEASE_GIVE, .bytes = 40 * MIB});
+	}
+	end();
+}
+
 /* Whatever a worker sends, it costs its own channel alone, and nobody's memory. */
 static void test_lies(void)
 {
@@ -282,4 +308,4 @@ static void test_lies(void)
 }
 
 UNIT_SUITE(lease, {"ask", test_ask}, {"recall", test_recall}, {"silent", test_silent},
-	{"unsettled", test_unsettled}, {"lies", test_lies})
+	{"unsettled", test_unsettled}, {"unknown", test_unknown}, {"lies", test_lies})
