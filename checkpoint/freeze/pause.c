@@ -50,7 +50,7 @@ static struct {
 static void forget(void)
 {
 	for (size_t i = 0; i < paused.count; i++) {
-		if (paused.regions[i].host)
+		if (paused.regions[i].host && !paused.regions[i].stored)
 			munmap(paused.regions[i].host, paused.regions[i].memory.size);
 		free(paused.regions[i].zero);
 		free(paused.regions[i].hashes);
@@ -132,13 +132,14 @@ static CUresult stored_in(
 	size_t chunk = at / CKT_IMAGE_CHUNK;
 	if (r->stored->states[chunk] != CKT_SWAP_STORED)
 		return ckt_driver.cuMemsetD8_v2(r->address + at, 0, size);
-	int error = ckt_swap_store_read(r->stored, chunk, member->buffer, size);
+	const uint8_t *place = ckt_swap_store_place(r->stored, chunk);
+	int error = place ? 0 : ckt_swap_store_read(r->stored, chunk, member->buffer, size);
 	if (error) {
 		paused.store_error = error;
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	atomic_fetch_add_explicit(&paused.moved, size, memory_order_relaxed);
-	return ckt_driver.cuMemcpyHtoD_v2(r->address + at, member->buffer, size);
+	return ckt_driver.cuMemcpyHtoD_v2(r->address + at, place ? place : member->buffer, size);
 }
 
 static bool is_stored(const struct region *r, size_t chunk, const struct ckt_hash_value *hash)
@@ -146,6 +147,28 @@ static bool is_stored(const struct region *r, size_t chunk, const struct ckt_has
 	const struct ckt_hash_value *had = &r->stored->hashes[chunk];
 	return r->stored->states[chunk] == CKT_SWAP_STORED && (had->hash[0] || had->hash[1]) &&
 		had->hash[0] == hash->hash[0] && had->hash[1] == hash->hash[1];
+}
+
+static CUresult stored(int error, uint64_t size)
+{
+	if (error) {
+		paused.store_error = error;
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	atomic_fetch_add_explicit(&paused.moved, size, memory_order_relaxed);
+	return CUDA_SUCCESS;
+}
+
+/* By the GPU into the store's own memory. */
+static CUresult placed_out(struct region *r, uint64_t at, uint64_t size, uint8_t *place)
+{
+	size_t chunk = at / CKT_IMAGE_CHUNK;
+	ckt_swap_store_fill(r->stored, chunk);
+	CUresult result = ckt_driver.cuMemcpyDtoH_v2(place, r->address + at, size);
+	return result ? result
+		      : stored(ckt_swap_store_filled(
+				       r->stored, chunk, r->hashes ? &r->hashes[chunk] : NULL),
+				size);
 }
 
 /* What the store has already of the same contents is not even read. */
@@ -156,6 +179,9 @@ static CUresult stored_out(
 	const struct ckt_hash_value *hash = r->hashes ? &r->hashes[chunk] : NULL;
 	if (hash && hash->any && is_stored(r, chunk, hash))
 		return CUDA_SUCCESS;
+	uint8_t *place = ckt_swap_store_place(r->stored, chunk);
+	if (place)
+		return placed_out(r, at, size, place);
 	CUresult result = hash && !hash->any
 		? CUDA_SUCCESS
 		: ckt_driver.cuMemcpyDtoH_v2(member->buffer, r->address + at, size);
@@ -166,13 +192,7 @@ static CUresult stored_out(
 		ckt_swap_store_zero(r->stored, chunk);
 		return CUDA_SUCCESS;
 	}
-	int error = ckt_swap_store_write(r->stored, chunk, member->buffer, size, hash);
-	if (error) {
-		paused.store_error = error;
-		return CUDA_ERROR_OPERATING_SYSTEM;
-	}
-	atomic_fetch_add_explicit(&paused.moved, size, memory_order_relaxed);
-	return CUDA_SUCCESS;
+	return stored(ckt_swap_store_write(r->stored, chunk, member->buffer, size, hash), size);
 }
 
 static CUresult copy_piece(struct ckt_content_thread *member, struct region *r, uint64_t at)
@@ -270,6 +290,17 @@ static void hash_device(struct ckt_worker *worker, unsigned device)
 	free(values);
 }
 
+/* Zeros become holes.  Precondition: a context is current. */
+static void unpin_zeros(void)
+{
+	for (size_t i = 0; i < paused.count; i++) {
+		const struct region *r = &paused.regions[i];
+		for (size_t chunk = 0; r->hashes && chunk < r->stored->chunk_count; chunk++)
+			if (!r->hashes[chunk].any)
+				ckt_swap_store_unpin(r->stored, chunk);
+	}
+}
+
 static CUresult copy(struct ckt_worker *worker, bool back)
 {
 	paused.next = 0;
@@ -285,6 +316,8 @@ static CUresult copy(struct ckt_worker *worker, bool back)
 		return result;
 	for (unsigned d = 0; paused.swapped && !back && d < ckt_device_count(worker); d++)
 		hash_device(worker, d);
+	if (paused.swapped && !back)
+		unpin_zeros();
 	ckt_content_threads_run(copy_pieces, worker);
 	hide(paused.count);
 	return (CUresult)paused.error;
@@ -443,6 +476,20 @@ int ckt_pause_swap(struct ckt_worker *worker, uint64_t *ret_bytes, uint64_t *ret
 	if (error)
 		paused.swapped = false;
 	return error;
+}
+
+int ckt_pause_use(struct ckt_worker *worker, int fd, uint64_t limit_bytes)
+{
+	/* What another file's regions had pinned is unpinned. */
+	ckt_driver.cuCtxSetCurrent(ckt_session_operations.first_context(worker));
+	return ckt_swap_store_use(fd, limit_bytes);
+}
+
+void ckt_pause_pin(struct ckt_worker *worker, const _Atomic unsigned *stop)
+{
+	CUcontext context = ckt_session_operations.first_context(worker);
+	if (paused.swapped && context && !ckt_driver.cuCtxSetCurrent(context))
+		ckt_swap_store_pin(stop);
 }
 
 uint64_t ckt_pause_moved(void)

@@ -19,6 +19,13 @@ int ckt_pause(
  */
 int ckt_pause_swap(struct ckt_worker *worker, uint64_t *ret_bytes, uint64_t *ret_moved,
 	char *ret_message, size_t message_size);
+/* ckt_swap_store_use.  Changes the thread's context. */
+int ckt_pause_use(struct ckt_worker *worker, int fd, uint64_t limit_bytes);
+/*
+ * Of a swapped session: lets the GPU copy to the store itself from now on, where it can; takes some
+ * hundred milliseconds for each 10 GB, once.  Ends soon when *stop is not 0.
+ */
+void ckt_pause_pin(struct ckt_worker *worker, const _Atomic unsigned *stop);
 /* What the last copy wrote to the store or read from it. */
 uint64_t ckt_pause_moved(void);
 /*

@@ -8,14 +8,25 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <linux/magic.h>
+
+#include "base/log.h"
 #include "checkpoint/fault.h"
 #include "checkpoint/format/store.h"
+#include "rpc/gen/cuda_driver.h"
+#include "rpc/not_supported.h"
 
+/* Below the staging memory, far from where the loader and the driver put things. */
+#define MAPS_BASE 0x180000000000ull
 static struct {
 	int fd;
+	bool in_memory;
+	bool cannot_pin;
 	dev_t dev;
 	ino_t ino;
 	uint64_t limit;
@@ -41,14 +52,45 @@ static void punch(struct ckt_swap_region *region, size_t chunk)
 		(off_t)chunk_size(region, chunk));
 }
 
+static uint64_t piece_size(const struct ckt_swap_region *region, size_t piece)
+{
+	const uint64_t whole = CKT_SWAP_PIECE * (uint64_t)CKT_IMAGE_CHUNK;
+	uint64_t left = region->memory.size - piece * whole;
+	return left < whole ? left : whole;
+}
+
+static uint8_t *piece_at(const struct ckt_swap_region *region, size_t piece)
+{
+	return region->map + piece * CKT_SWAP_PIECE * CKT_IMAGE_CHUNK;
+}
+
+void ckt_swap_store_unpin(struct ckt_swap_region *region, size_t chunk)
+{
+	size_t piece = chunk / CKT_SWAP_PIECE;
+	if (!region->pinned[piece])
+		return;
+	ckt_driver.cuMemHostUnregister(piece_at(region, piece));
+	region->pinned[piece] = false;
+}
+
+static void region_delete(struct ckt_swap_region *region)
+{
+	free(region->states);
+	free(region->hashes);
+	free(region->pinned);
+	free(region);
+}
+
 static void region_free(struct ckt_swap_region *region)
 {
+	for (size_t i = 0; i < region->chunk_count; i += CKT_SWAP_PIECE)
+		ckt_swap_store_unpin(region, i);
+	if (region->map)
+		munmap(region->map, region->memory.size);
 	for (size_t i = 0; i < region->chunk_count; i++)
 		if (region->states && region->states[i] != CKT_SWAP_ZERO)
 			punch(region, i);
-	free(region->states);
-	free(region->hashes);
-	free(region);
+	region_delete(region);
 }
 
 void ckt_swap_store_begin(void)
@@ -90,6 +132,8 @@ int ckt_swap_store_use(int fd, uint64_t limit_bytes)
 	store.dev = st.st_dev;
 	store.ino = st.st_ino;
 	store.bytes = 0;
+	struct statfs fs;
+	store.in_memory = !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
 	return getrandom(store.key, sizeof store.key, 0) == sizeof store.key ? 0 : -EIO;
 }
 
@@ -108,11 +152,11 @@ static struct ckt_swap_region *region_make(const struct ckt_region *memory)
 		.chunk_count = (memory->size + CKT_IMAGE_CHUNK - 1) / CKT_IMAGE_CHUNK};
 	region->states = calloc(region->chunk_count + 1, sizeof *region->states);
 	region->hashes = calloc(region->chunk_count + 1, sizeof *region->hashes);
-	if (region->states && region->hashes)
+	region->pinned =
+		calloc(region->chunk_count / CKT_SWAP_PIECE + 1, sizeof *region->pinned);
+	if (region->states && region->hashes && region->pinned)
 		return region;
-	free(region->states);
-	free(region->hashes);
-	free(region);
+	region_delete(region);
 	return NULL;
 }
 
@@ -150,16 +194,33 @@ static int write_all(const uint8_t *data, size_t size, uint64_t offset)
 	return 0;
 }
 
+/*
+ * Writes of several threads to one memory file wait for each other in the kernel, copies to its
+ * mapping do not.
+ */
+static int put(struct ckt_swap_region *region, size_t chunk, const void *data, size_t size)
+{
+	uint64_t offset = region->offset + chunk * CKT_IMAGE_CHUNK;
+	if (!store.in_memory || !region->map)
+		return write_all(data, size, offset);
+	/* Where there is no room, a touch would end the process. */
+	while (region->states[chunk] != CKT_SWAP_STORED &&
+		fallocate(store.fd, 0, (off_t)offset, (off_t)size))
+		if (errno != EINTR)
+			return -errno;
+	memcpy(region->map + chunk * CKT_IMAGE_CHUNK, data, size);
+	return 0;
+}
+
 int ckt_swap_store_write(struct ckt_swap_region *region, size_t chunk, const void *data,
 	size_t size, const struct ckt_hash_value *hash)
 {
-	uint64_t offset = region->offset + chunk * CKT_IMAGE_CHUNK;
 	bool had = region->states[chunk] == CKT_SWAP_STORED;
 	if (!had && atomic_fetch_add(&store.bytes, size) + size > store.limit) {
 		atomic_fetch_sub(&store.bytes, size);
 		return -ENOSPC;
 	}
-	int error = ckt_fault_fails(CKT_FAULT_SWAP_WRITE) ? -ENOSPC : write_all(data, size, offset);
+	int error = ckt_fault_fails(CKT_FAULT_SWAP_WRITE) ? -ENOSPC : put(region, chunk, data, size);
 	/* A part of it may be there. */
 	region->states[chunk] = CKT_SWAP_STORED;
 	region->hashes[chunk] = hash ? *hash : (struct ckt_hash_value){0};
@@ -191,16 +252,80 @@ int ckt_swap_store_read(
 	return 0;
 }
 
-uint8_t *ckt_swap_store_map(const struct ckt_swap_region *region)
+uint8_t *ckt_swap_store_map(struct ckt_swap_region *region)
 {
 	/* Beyond the file's end a reader would be killed. */
 	struct stat st;
-	uint64_t end = region->offset + region->memory.size;
+	uint64_t size = region->memory.size, end = region->offset + size;
+	if (region->map)
+		return region->map;
 	if (fstat(store.fd, &st) || ((uint64_t)st.st_size < end && ftruncate(store.fd, (off_t)end)))
 		return NULL;
-	void *at = mmap(
-		NULL, region->memory.size, PROT_READ, MAP_SHARED, store.fd, (off_t)region->offset);
-	return at == MAP_FAILED ? NULL : at;
+	void *at = mmap((void *)(uintptr_t)(MAPS_BASE + region->offset), size,
+		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, store.fd,
+		(off_t)region->offset);
+	if (at == MAP_FAILED)
+		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, store.fd,
+			(off_t)region->offset);
+	region->map = at == MAP_FAILED ? NULL : at;
+	return region->map;
+}
+
+/* ---- Pinned memory */
+
+static bool has_holes(const struct ckt_swap_region *region, size_t piece)
+{
+	size_t first = piece * CKT_SWAP_PIECE, end = first + CKT_SWAP_PIECE;
+	for (size_t i = first; i < end && i < region->chunk_count; i++)
+		if (region->states[i] != CKT_SWAP_STORED)
+			return true;
+	return false;
+}
+
+/* False: no more. */
+static bool pin_piece(struct ckt_swap_region *region, size_t piece)
+{
+	if (region->pinned[piece] || has_holes(region, piece))
+		return true;
+	CUresult result = ckt_driver.cuMemHostRegister_v2
+		? ckt_driver.cuMemHostRegister_v2(piece_at(region, piece),
+			  piece_size(region, piece), CU_MEMHOSTREGISTER_PORTABLE)
+		: CKT_INTERNAL_NOT_SUPPORTED;
+	if (result)
+		ckt_info(
+			"cannot pin the swap memory (CUDA error %d): swaps are slower", result);
+	store.cannot_pin = result != 0;
+	region->pinned[piece] = !result;
+	return !result;
+}
+
+void ckt_swap_store_pin(const _Atomic unsigned *stop)
+{
+	bool more = store.in_memory && !store.cannot_pin;
+	for (struct ckt_swap_region *r = store.regions; r && more; r = r->next)
+		for (size_t i = 0; r->map && i < r->chunk_count && more; i += CKT_SWAP_PIECE)
+			more = !*stop && pin_piece(r, i / CKT_SWAP_PIECE);
+}
+
+uint8_t *ckt_swap_store_place(const struct ckt_swap_region *region, size_t chunk)
+{
+	return region->pinned[chunk / CKT_SWAP_PIECE] ? region->map + chunk * CKT_IMAGE_CHUNK
+						      : NULL;
+}
+
+void ckt_swap_store_fill(struct ckt_swap_region *region, size_t chunk)
+{
+	region->hashes[chunk] = (struct ckt_hash_value){0};
+}
+
+int ckt_swap_store_filled(
+	struct ckt_swap_region *region, size_t chunk, const struct ckt_hash_value *hash)
+{
+	if (ckt_fault_fails(CKT_FAULT_SWAP_WRITE))
+		return -ENOSPC;
+	if (hash)
+		region->hashes[chunk] = *hash;
+	return 0;
 }
 
 uint64_t ckt_swap_store_bytes(void)

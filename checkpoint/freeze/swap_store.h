@@ -7,6 +7,9 @@
  *	region (an extent, or physical memory of the program) -> a range of the file, in whole chunks
  *	chunk  UNKNOWN --write--> STORED ; UNKNOWN or STORED --zeros--> ZERO, a hole ; a region that is gone is a hole too
  *
+ * What has no holes of a memory file is pinned, in pieces, so that the GPU copies to it and from it.
+ * Pages that the driver has pinned must not leave the file: a piece is unpinned before it gets holes.
+ *
  * Threading: one operation at a time with the session frozen; chunks of one region are written and
  * read by several threads, each chunk by one.
  */
@@ -21,6 +24,8 @@
 
 enum ckt_swap_state { CKT_SWAP_UNKNOWN, CKT_SWAP_ZERO, CKT_SWAP_STORED };
 
+enum { CKT_SWAP_PIECE = 16 }; /* chunks */
+
 struct ckt_swap_region {
 	struct ckt_swap_region *next; /* by offset */
 	struct ckt_region memory;
@@ -29,6 +34,8 @@ struct ckt_swap_region {
 	uint8_t *states;               /* enum ckt_swap_state */
 	struct ckt_hash_value *hashes; /* of STORED; 0, 0: not known */
 	bool used;                     /* by the swap that runs */
+	uint8_t *map;                  /* its range of the file; NULL: not mapped yet */
+	bool *pinned;                  /* by piece of CKT_SWAP_PIECE chunks */
 };
 
 /*
@@ -45,13 +52,26 @@ void ckt_swap_store_sweep(void);
 /* 0 or -errno; -ENOSPC: the limit, or the file system, is full: then the chunk is UNKNOWN. */
 int ckt_swap_store_write(struct ckt_swap_region *region, size_t chunk, const void *data,
 	size_t size, const struct ckt_hash_value *hash);
-/* The chunk holds zeros: nothing of it is kept. */
+/* The chunk holds zeros: nothing of it is kept.  Precondition: it is not pinned. */
 void ckt_swap_store_zero(struct ckt_swap_region *region, size_t chunk);
 /* Of a STORED chunk; 0 or -errno. */
 int ckt_swap_store_read(
 	const struct ckt_swap_region *region, size_t chunk, void *ret_data, size_t size);
-/* The region's contents, to be read only; NULL with errno set.  The caller unmaps memory.size bytes. */
-uint8_t *ckt_swap_store_map(const struct ckt_swap_region *region);
+/* The region's contents, to be read only, the store's; NULL with errno set. */
+uint8_t *ckt_swap_store_map(struct ckt_swap_region *region);
+/*
+ * Pins what has no holes, piece by piece, until all is pinned or *stop is not 0.  Precondition: a context is
+ * current, and no swap runs.
+ */
+void ckt_swap_store_pin(const _Atomic unsigned *stop);
+/* Before the chunk may become a hole.  Precondition: as there, and nothing is copied. */
+void ckt_swap_store_unpin(struct ckt_swap_region *region, size_t chunk);
+/* Where the GPU may copy the chunk to and from; NULL: nowhere, because it is not pinned. */
+uint8_t *ckt_swap_store_place(const struct ckt_swap_region *region, size_t chunk);
+/* The GPU is about to write to the chunk's place, and then has. As ckt_swap_store_write. */
+void ckt_swap_store_fill(struct ckt_swap_region *region, size_t chunk);
+int ckt_swap_store_filled(
+	struct ckt_swap_region *region, size_t chunk, const struct ckt_hash_value *hash);
 /* What the file holds. */
 uint64_t ckt_swap_store_bytes(void);
 /* The key of its hashes; 32 bytes, the store's. */

@@ -38,6 +38,15 @@
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool held; /* frozen until RELEASE */
+static _Atomic unsigned waiting; /* operations, for that lock */
+
+static void operation_begin(void)
+{
+	atomic_fetch_add(&waiting, 1);
+	pthread_mutex_lock(&operation_lock);
+	atomic_fetch_sub(&waiting, 1);
+}
+
 /* Under operation_lock. */
 static struct {
 	bool out;          /* the session's memory is in the swap store */
@@ -99,7 +108,7 @@ static int save(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_save_res res = {.status = -EINVAL, .message = message};
 	bool end = false;
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (!ckt_worker_control_started() || !ckt_broker_is(request->passed_fd)) {
 		snprintf(message, sizeof message,
 			"there is nothing to save, or the call came without a file "
@@ -194,7 +203,7 @@ static int save2(struct ckt_request *request)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_save2_res res = {.message = message};
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	res.status = save2_locked(request, &args, &res);
 	if (args.to_memory)
 		ckt_image_source_close_memory(&request->worker->checkpoint.source);
@@ -222,7 +231,7 @@ static int release(struct ckt_request *request)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (!held) {
 		res.status = -EINVAL;
 		snprintf(message, sizeof message, "the session is not held");
@@ -256,7 +265,7 @@ static int base(struct ckt_request *request)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	res.status = ckt_chain_base_piece(
 		args.base, args.offset, args.data.data_val, args.data.data_len);
 	pthread_mutex_unlock(&operation_lock);
@@ -271,7 +280,7 @@ static int quiesce(struct ckt_request *request)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (held) {
 		ckt_checkpoint_quiesce(request->worker);
 	} else {
@@ -284,7 +293,7 @@ static int quiesce(struct ckt_request *request)
 
 void ckt_operation_let_go(struct ckt_worker *worker)
 {
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (held) {
 		ckt_info("no connection holds the session any more: it continues");
 		held = false;
@@ -317,7 +326,7 @@ static int pause_session(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (swap.out) {
 		/* The memory is not on the GPU any more; only what ends it changes. */
 		set_paused(worker, true);
@@ -358,7 +367,7 @@ static int unpause(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (!worker->checkpoint.paused) {
 		snprintf(message, sizeof message, "the session is not paused");
 	} else {
@@ -427,7 +436,7 @@ static int swap_out_locked(
 				: "the worker has no session yet");
 		return -EINVAL;
 	}
-	int error = ckt_swap_store_use(request->passed_fd, args->limit_bytes);
+	int error = ckt_pause_use(worker, request->passed_fd, args->limit_bytes);
 	request->passed_fd = -1;
 	if (error) {
 		snprintf(res->message, CKT_MESSAGE_MAX, "no swap memory came with the call");
@@ -472,7 +481,7 @@ static int swap_out(struct ckt_request *request, bool yields)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_swap_res done = {.message = message};
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	done.status = yields ? ckt_separable_check(request->worker, message, sizeof message) : 0;
 	if (!done.status)
 		done.status = swap_out_locked(request, &args, &done);
@@ -483,6 +492,9 @@ static int swap_out(struct ckt_request *request, bool yields)
 	res.bytes = done.bytes;
 	res.moved_bytes = done.moved_bytes;
 	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+	/* While nobody waits: the session does not run. */
+	if (!done.status)
+		ckt_pause_pin(request->worker, &waiting);
 	pthread_mutex_unlock(&operation_lock);
 	return result;
 }
@@ -493,7 +505,7 @@ static int swap_in(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	uint64_t bytes = 0;
 	int status = -EINVAL;
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (!swap.out)
 		snprintf(message, sizeof message, "the session is not swapped");
 	else if (!(status = come_in(worker, &bytes, message, sizeof message)))
@@ -511,7 +523,7 @@ static int swap_in(struct ckt_request *request)
 static int swap_look(struct ckt_request *request)
 {
 	char message[1] = "";
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	ckt_worker_swap_res res = swap_facts(request->worker);
 	pthread_mutex_unlock(&operation_lock);
 	res.message = message;
@@ -549,7 +561,7 @@ static int image(struct ckt_request *request)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (ckt_worker_control_started() || !ckt_broker_is(request->passed_fd) ||
 		args.index >= CKT_IMAGE_PLACES) {
 		res.status = -EINVAL;
@@ -579,7 +591,7 @@ static int memory(struct ckt_request *request)
 		return result;
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_result res = {.message = message};
-	pthread_mutex_lock(&operation_lock);
+	operation_begin();
 	if (args.index == 0)
 		ckt_image_source_close_memory(&worker->checkpoint.source);
 	if (request->passed_fd < 0 || args.index != worker->checkpoint.source.memory_count ||
