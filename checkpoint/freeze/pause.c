@@ -126,29 +126,6 @@ static CUresult show(struct ckt_worker *worker)
 
 /* ---- Copies */
 
-static CUresult stored_in(
-	struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
-{
-	size_t chunk = at / CKT_IMAGE_CHUNK;
-	if (r->stored->states[chunk] != CKT_SWAP_STORED)
-		return ckt_driver.cuMemsetD8_v2(r->address + at, 0, size);
-	const uint8_t *place = ckt_swap_store_place(r->stored, chunk);
-	int error = place ? 0 : ckt_swap_store_read(r->stored, chunk, member->buffer, size);
-	if (error) {
-		paused.store_error = error;
-		return CUDA_ERROR_OPERATING_SYSTEM;
-	}
-	atomic_fetch_add_explicit(&paused.moved, size, memory_order_relaxed);
-	return ckt_driver.cuMemcpyHtoD_v2(r->address + at, place ? place : member->buffer, size);
-}
-
-static bool is_stored(const struct region *r, size_t chunk, const struct ckt_hash_value *hash)
-{
-	const struct ckt_hash_value *had = &r->stored->hashes[chunk];
-	return r->stored->states[chunk] == CKT_SWAP_STORED && (had->hash[0] || had->hash[1]) &&
-		had->hash[0] == hash->hash[0] && had->hash[1] == hash->hash[1];
-}
-
 static CUresult stored(int error, uint64_t size)
 {
 	if (error) {
@@ -159,16 +136,38 @@ static CUresult stored(int error, uint64_t size)
 	return CUDA_SUCCESS;
 }
 
-/* By the GPU into the store's own memory. */
-static CUresult placed_out(struct region *r, uint64_t at, uint64_t size, uint8_t *place)
+static CUresult stored_in(
+	struct ckt_content_thread *member, struct region *r, uint64_t at, uint64_t size)
 {
 	size_t chunk = at / CKT_IMAGE_CHUNK;
-	ckt_swap_store_fill(r->stored, chunk);
-	CUresult result = ckt_driver.cuMemcpyDtoH_v2(place, r->address + at, size);
+	if (r->stored->states[chunk] != CKT_SWAP_STORED)
+		return ckt_driver.cuMemsetD8_v2(r->address + at, 0, size);
+	const uint8_t *place = ckt_swap_store_place(r->stored, chunk);
+	int error = place ? 0 : ckt_swap_store_read(r->stored, chunk, member->buffer, size);
+	CUresult result = stored(error, size);
+	if (result)
+		return result;
+	return place ? ckt_driver.cuMemcpyHtoDAsync_v2(r->address + at, place, size,
+			       ckt_content_threads_stream(member, r->memory.device))
+		     : ckt_driver.cuMemcpyHtoD_v2(r->address + at, member->buffer, size);
+}
+
+static bool is_stored(const struct region *r, size_t chunk, const struct ckt_hash_value *hash)
+{
+	const struct ckt_hash_value *had = &r->stored->hashes[chunk];
+	return r->stored->states[chunk] == CKT_SWAP_STORED && (had->hash[0] || had->hash[1]) &&
+		had->hash[0] == hash->hash[0] && had->hash[1] == hash->hash[1];
+}
+
+/* By the GPU into the store's own memory.  The hash is noted when all copies are done. */
+static CUresult placed_out(struct ckt_content_thread *member, struct region *r, uint64_t at,
+	uint64_t size, uint8_t *place)
+{
+	int error = ckt_swap_store_fill(r->stored, at / CKT_IMAGE_CHUNK);
+	CUresult result = stored(error, size);
 	return result ? result
-		      : stored(ckt_swap_store_filled(
-				       r->stored, chunk, r->hashes ? &r->hashes[chunk] : NULL),
-				size);
+		      : ckt_driver.cuMemcpyDtoHAsync_v2(place, r->address + at, size,
+				ckt_content_threads_stream(member, r->memory.device));
 }
 
 /* What the store has already of the same contents is not even read. */
@@ -181,7 +180,7 @@ static CUresult stored_out(
 		return CUDA_SUCCESS;
 	uint8_t *place = ckt_swap_store_place(r->stored, chunk);
 	if (place)
-		return placed_out(r, at, size, place);
+		return placed_out(member, r, at, size, place);
 	CUresult result = hash && !hash->any
 		? CUDA_SUCCESS
 		: ckt_driver.cuMemcpyDtoH_v2(member->buffer, r->address + at, size);
@@ -219,6 +218,14 @@ static CUresult copy_piece(struct ckt_content_thread *member, struct region *r, 
 	return result;
 }
 
+/* A memset and a copy of pinned memory run on, and only their own context can be waited for. */
+static void wait_copies(struct ckt_content_thread *member)
+{
+	CUresult result = member->current ? ckt_driver.cuCtxSynchronize() : CUDA_SUCCESS;
+	if (result)
+		paused.error = (int)result;
+}
+
 static int copy_pieces(struct ckt_content_thread *member, void *opaque)
 {
 	struct ckt_worker *worker = opaque;
@@ -233,9 +240,8 @@ static int copy_pieces(struct ckt_content_thread *member, void *opaque)
 				CKT_IMAGE_CHUNK;
 		if (region == paused.count)
 			break;
-		/* A memset is asynchronous, and only its own context can be waited for. */
-		if (member->current && paused.regions[region].memory.device != device)
-			ckt_driver.cuCtxSynchronize();
+		if (paused.regions[region].memory.device != device)
+			wait_copies(member);
 		device = paused.regions[region].memory.device;
 		CUresult result =
 			copy_piece(member, &paused.regions[region], (n - first) * CKT_IMAGE_CHUNK);
@@ -244,8 +250,7 @@ static int copy_pieces(struct ckt_content_thread *member, void *opaque)
 		atomic_fetch_add_explicit(&ckt_checkpoint_of(worker)->progress.done,
 			CKT_IMAGE_CHUNK, memory_order_relaxed);
 	}
-	if (member->current)
-		ckt_driver.cuCtxSynchronize();
+	wait_copies(member);
 	return paused.error ? -EIO : 0;
 }
 
@@ -301,6 +306,16 @@ static void unpin_zeros(void)
 	}
 }
 
+static void note_hashes(void)
+{
+	for (size_t i = 0; i < paused.count; i++) {
+		const struct region *r = &paused.regions[i];
+		for (size_t chunk = 0; r->hashes && chunk < r->stored->chunk_count; chunk++)
+			if (ckt_swap_store_place(r->stored, chunk))
+				r->stored->hashes[chunk] = r->hashes[chunk];
+	}
+}
+
 static CUresult copy(struct ckt_worker *worker, bool back)
 {
 	paused.next = 0;
@@ -319,6 +334,8 @@ static CUresult copy(struct ckt_worker *worker, bool back)
 	if (paused.swapped && !back)
 		unpin_zeros();
 	ckt_content_threads_run(copy_pieces, worker);
+	if (paused.swapped && !back && !paused.error)
+		note_hashes();
 	hide(paused.count);
 	return (CUresult)paused.error;
 }

@@ -313,19 +313,10 @@ uint8_t *ckt_swap_store_place(const struct ckt_swap_region *region, size_t chunk
 						      : NULL;
 }
 
-void ckt_swap_store_fill(struct ckt_swap_region *region, size_t chunk)
+int ckt_swap_store_fill(struct ckt_swap_region *region, size_t chunk)
 {
 	region->hashes[chunk] = (struct ckt_hash_value){0};
-}
-
-int ckt_swap_store_filled(
-	struct ckt_swap_region *region, size_t chunk, const struct ckt_hash_value *hash)
-{
-	if (ckt_fault_fails(CKT_FAULT_SWAP_WRITE))
-		return -ENOSPC;
-	if (hash)
-		region->hashes[chunk] = *hash;
-	return 0;
+	return ckt_fault_fails(CKT_FAULT_SWAP_WRITE) ? -ENOSPC : 0;
 }
 
 uint64_t ckt_swap_store_bytes(void)

@@ -68,10 +68,8 @@ void ckt_swap_store_pin(const _Atomic unsigned *stop);
 void ckt_swap_store_unpin(struct ckt_swap_region *region, size_t chunk);
 /* Where the GPU may copy the chunk to and from; NULL: nowhere, because it is not pinned. */
 uint8_t *ckt_swap_store_place(const struct ckt_swap_region *region, size_t chunk);
-/* The GPU is about to write to the chunk's place, and then has. As ckt_swap_store_write. */
-void ckt_swap_store_fill(struct ckt_swap_region *region, size_t chunk);
-int ckt_swap_store_filled(
-	struct ckt_swap_region *region, size_t chunk, const struct ckt_hash_value *hash);
+/* The GPU is about to write to the chunk's place: its hash is unknown until then.  As write's. */
+int ckt_swap_store_fill(struct ckt_swap_region *region, size_t chunk);
 /* What the file holds. */
 uint64_t ckt_swap_store_bytes(void);
 /* The key of its hashes; 32 bytes, the store's. */

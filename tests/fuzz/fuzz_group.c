@@ -139,24 +139,6 @@ static void join(void)
 	ckt_group_join(ends[1]);
 }
 
-static void open_channel(unsigned index, int error, bool input_is_server)
-{
-	int small = 1;
-	open_error = error;
-	if (!sessions[index].group.open)
-		memset(claimed[index], 0, sizeof claimed[index]);
-	bool was_open = sessions[index].group.open;
-	ckt_group_open(&sessions[index]);
-	if (was_open || error || index || input_is_server)
-		return;
-	/* The worker's half speaks for this one: what it claims is told at once. */
-	for (unsigned i = 0; i < NAMES; i++)
-		claimed[0][i] = answers[i] != 0;
-	setsockopt(sessions[0].group.channel.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-	ckt_group_join(channels[0]);
-	channels[0] = -1;
-}
-
 /* ---- What goes along with packets */
 
 /* Two descriptors, the caller's; the second one, or both, may be -1. */
@@ -256,6 +238,27 @@ static void check_asks(void)
 		close(asks[i].end);
 	}
 	ask_count = 0;
+}
+
+static void open_channel(unsigned index, int error, bool input_is_server)
+{
+	int small = 1;
+	open_error = error;
+	if (!sessions[index].group.open) {
+		/* Of a channel that the server has closed. */
+		take_offers(index);
+		memset(claimed[index], 0, sizeof claimed[index]);
+	}
+	bool was_open = sessions[index].group.open;
+	ckt_group_open(&sessions[index]);
+	if (was_open || error || index || input_is_server)
+		return;
+	/* The worker's half speaks for this one: what it claims is told at once. */
+	for (unsigned i = 0; i < NAMES; i++)
+		claimed[0][i] = answers[i] != 0;
+	setsockopt(sessions[0].group.channel.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	ckt_group_join(channels[0]);
+	channels[0] = -1;
 }
 
 /* Asks as a worker does, with a number in the socket that tells whose it is. */
