@@ -27,6 +27,7 @@
 #include "server/daemon/peer/replace.h"
 #include "server/daemon/decision_events.h"
 #include "server/daemon/session/scheduler.h"
+#include "server/daemon/session/spawn_proc.h"
 
 struct ckt_admission;
 struct ckt_audit;
@@ -96,6 +97,7 @@ struct ckt_server {
 	struct ckt_worker_user compiler_user;
 	struct ckt_uid_groups *uid_groups; /* see uid_group.h */
 	bool mounts;                       /* workers get a mount namespace; see spawn_mounts.h */
+	struct ckt_spawn_proc proc;        /* workers get a /proc of their own; see spawn_proc.h */
 	bool own_network, own_sockets;     /* what a group's workers get; see group_domain.h */
 	bool hosts_network; /* auto: this host offers groups no network of their own */
 	struct ckt_group_domain *group_domains;

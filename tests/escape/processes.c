@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts on other processes: their memory, descriptors, limits and lives. */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -8,6 +10,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -106,6 +109,31 @@ static int proc_descriptors(void)
 static int proc_root(void)
 {
 	return open_of(victim(), "root/tmp", O_RDONLY | O_DIRECTORY);
+}
+
+static int proc_status(void)
+{
+	return open_of(victim(), "status", O_RDONLY);
+}
+
+static int proc_server_status(void)
+{
+	return open_of((pid_t)ckt_escape_told_number("server"), "status", O_RDONLY);
+}
+
+/* Any process that is not this one. */
+static int proc_list(void)
+{
+	DIR *directory = opendir("/proc");
+	struct dirent *entry;
+	int result = directory ? -ENOENT : -errno;
+	while (directory && result && (entry = readdir(directory)))
+		if (isdigit((unsigned char)*entry->d_name) &&
+			strtol(entry->d_name, NULL, 10) != getpid())
+			result = 0;
+	if (directory)
+		closedir(directory);
+	return result;
 }
 
 static int proc_server_environ(void)
@@ -213,6 +241,9 @@ const struct ckt_escape_attempt ckt_escape_processes[] = {
 	{"proc-fd", proc_descriptors},
 	{"proc-root", proc_root},
 	{"proc-server-environ", proc_server_environ},
+	{"proc-status", proc_status},
+	{"proc-server-status", proc_server_status},
+	{"proc-list", proc_list},
 	{"proc-oom-score", proc_oom},
 	{"kill", kill_victim},
 	{"kill-server", kill_server},

@@ -51,12 +51,13 @@ void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, si
 					       : "");
 	else
 		snprintf(files, sizeof files, "no Landlock (%s)", strerror(errno));
-	snprintf(ret_text, text_size, "cage: no capabilities, %s, %s, %s, %s", files,
+	snprintf(ret_text, text_size, "cage: no capabilities, %s, %s, %s, %s, %s", files,
 		prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0 ? "no filter of system calls"
 						      : "other system calls refused",
 		server->mounts                ? "private /tmp and /dev/shm"
 			: server->user.change ? "no private /tmp: mount namespaces are refused"
 					      : "no private /tmp: the server is not root",
+		server->proc.hidden ? "a /proc without others" : "a /proc with all processes",
 		ckt_group_domain_has_network(server)
 			? (server->own_network ? "a network of the group's own"
 					       : "the host's network")

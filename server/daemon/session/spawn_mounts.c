@@ -16,6 +16,7 @@
 
 #include "server/daemon/server.h"
 #include "server/daemon/session/spawn_cage.h"
+#include "server/daemon/session/spawn_proc.h"
 #include "server/daemon/session/user_namespace.h"
 
 enum { SOCKET_AREA = 2, HOME_AREA = 3 };
@@ -163,6 +164,7 @@ void ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_ser
 {
 	*mounts = (struct ckt_spawn_mounts){.wanted = server->mounts && user->change,
 		.own_shm = !in_group,
+		.proc = &server->proc,
 		.cache = cache,
 		.uid = user->uid,
 		.gid = user->gid};
@@ -260,7 +262,7 @@ int ckt_spawn_mounts_enter(const struct ckt_spawn_mounts *mounts)
 				MS_NOSUID | MS_NODEV | MS_NOEXEC,
 				a >= SOCKET_AREA ? "size=256k,mode=0755" : options))
 			return -1;
-	return give_back(mounts, fds);
+	return give_back(mounts, fds) || ckt_spawn_proc_enter(mounts->proc) ? -1 : 0;
 }
 
 void ckt_spawn_mounts_probe(struct ckt_server *server)
@@ -268,6 +270,7 @@ void ckt_spawn_mounts_probe(struct ckt_server *server)
 	struct ckt_spawn_mounts mounts;
 	int status = -1;
 	/* Without a cage, too, an id that had another owner must find none of that owner's files. */
+	server->proc.hidden = false;
 	server->mounts =
 		server->user.change && (ckt_spawn_cage_is_on(server) || server->options.uid_range);
 	if (!server->mounts)
@@ -281,4 +284,7 @@ void ckt_spawn_mounts_probe(struct ckt_server *server)
 		;
 	ckt_spawn_mounts_fini(&mounts);
 	server->mounts = pid > 0 && status == 0;
+	/* The kernel allows no fresh procfs in a user namespace that has not its own processes. */
+	ckt_spawn_proc_probe(&server->proc,
+		server->mounts && ckt_spawn_cage_is_on(server) && !server->user.user_namespace);
 }

@@ -7,9 +7,10 @@
  *	/tmp, /var/tmp      the worker's alone, in memory, gone with it
  *	that of the socket  empty, so that no worker connects to the server or to another worker:
  *	                    Landlock does not restrict that
+ *	/proc               the worker's own processes alone, if this host can (spawn_proc.h)
  *	a closed home       empty, if the worker's program lies in it and the server is not root
  *
- * What a worker needs and lies below one of the last four stays where it is: its program, the
+ * What a worker needs and lies below one of the others but /proc stays where it is: its program, the
  * driver, and what the server's environment names.  One thread.
  */
 #pragma once
@@ -18,6 +19,7 @@
 #include <stddef.h>
 
 struct ckt_server;
+struct ckt_spawn_proc;
 struct ckt_worker_user;
 
 enum { CKT_SPAWN_AREAS = 4, CKT_SPAWN_KEPT_MAX = 48 };
@@ -31,6 +33,7 @@ struct ckt_spawn_mounts {
 	char *kept[CKT_SPAWN_KEPT_MAX];
 	unsigned kept_count;
 	unsigned uid, gid;
+	const struct ckt_spawn_proc *proc; /* the server's */
 	const char *cache; /* of compiled kernels (kernel_cache.h), or empty; the caller's */
 };
 

@@ -30,12 +30,20 @@ static bool read_text(const char *path, char ret_text[TEXT_MAX])
 	return n > 0;
 }
 
-/* The number that the process has for itself: the last one, in the innermost namespace. */
-static bool calls_itself(int pid, uint32_t claimed_pid)
+/*
+ * The number that the process has for itself: the last one, in the innermost namespace.  What the
+ * kernel tells of its descriptor comes first, because the worker's /proc may not show the process.
+ */
+static bool calls_itself(int process_fd, int pid, uint32_t claimed_pid)
 {
 	char path[64], text[TEXT_MAX];
+	char *line = NULL;
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", process_fd);
+	if (process_fd >= 0 && read_text(path, text))
+		line = strstr(text, "\nNSpid:");
 	snprintf(path, sizeof path, "/proc/%d/status", pid);
-	char *line = read_text(path, text) ? strstr(text, "\nNSpid:") : NULL;
+	if (!line && read_text(path, text))
+		line = strstr(text, "\nNSpid:");
 	if (!line)
 		return (uint32_t)pid == claimed_pid;
 	line += strlen("\nNSpid:");
@@ -85,14 +93,17 @@ int ckt_worker_client_process_open(int socket_fd, uint32_t claimed_pid)
 	int fd = -1;
 	socklen_t size = sizeof fd;
 	ckt_transport_init_socket(&client, socket_fd);
-	if (ckt_transport_peer_process(&client, &pid, &uid) || pid <= 0 ||
-		!calls_itself(pid, claimed_pid))
+	if (ckt_transport_peer_process(&client, &pid, &uid) || pid <= 0)
 		return -1;
 	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) || fd < 0)
 		fd = ckt_worker_client_process_by_number(socket_fd, pid);
 	else
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
-	return fd;
+	if (calls_itself(fd, pid, claimed_pid))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 bool ckt_worker_client_process_is_dead(int process_fd)
