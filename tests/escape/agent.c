@@ -49,7 +49,7 @@ long ckt_escape_told_number(const char *key)
 }
 
 static const struct ckt_escape_attempt *const tables[] = {ckt_escape_processes, ckt_escape_files,
-	ckt_escape_sockets, ckt_escape_kernel, ckt_escape_resources};
+	ckt_escape_network, ckt_escape_sockets, ckt_escape_kernel, ckt_escape_resources};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static void try(const char *name)
@@ -72,19 +72,48 @@ static int count_attempts(void)
 	return count;
 }
 
-static bool read_plan(int number)
+static bool read_file(const char *name, char *ret_text, size_t size)
 {
 	char path[4096];
 	const char *inside = getenv("CRICKET_INSIDE"),
 		   *slash = inside ? strrchr(inside, '/') : NULL;
-	snprintf(path, sizeof path, "%.*s/escape-plan-%d", slash ? (int)(slash - inside) : 0,
-		inside ? inside : "", number);
+	snprintf(path, sizeof path, "%.*s/%s", slash ? (int)(slash - inside) : 0,
+		inside ? inside : "", name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, plan, sizeof plan - 1) : -1;
+	ssize_t n = fd >= 0 ? read(fd, ret_text, size - 1) : -1;
 	if (fd >= 0)
 		close(fd);
-	plan[n > 0 ? n : 0] = 0;
+	ret_text[n > 0 ? n : 0] = 0;
 	return n > 0;
+}
+
+static bool read_plan(int number)
+{
+	char name[64];
+	snprintf(name, sizeof name, "escape-plan-%d", number);
+	return read_file(name, plan, sizeof plan);
+}
+
+bool ckt_escape_is_there(const char *name)
+{
+	char text[8];
+	return read_file(name, text, sizeof text);
+}
+
+/* Once for each port. */
+static void knock(void)
+{
+	static int last;
+	char text[128];
+	if (!read_file("escape-knock", text, sizeof text))
+		return;
+	const char *who = find(text, "knocker"), *where = find(text, "port");
+	if (!who || !where || strtol(who, NULL, 10) != getpid() ||
+		strtol(where, NULL, 10) == last)
+		return;
+	last = (int)strtol(where, NULL, 10);
+	ckt_warning("escape: worker %d knocked at %d: %d", (int)getpid(), last,
+		-ckt_escape_call(last));
 }
 
 /* A listening abstract socket, as ranks of NCCL have; the kernel chooses its name. */
@@ -131,8 +160,10 @@ static void *agent(void *opaque)
 	tell();
 	for (int number = 1;; number++) {
 		/* Another's, also one of a run that was killed. */
-		while (!read_plan(number) || ckt_escape_told_number("attacker") != getpid())
+		while (!read_plan(number) || ckt_escape_told_number("attacker") != getpid()) {
+			knock();
 			poll(NULL, 0, LOOK_MS);
+		}
 		ckt_escape_let_go();
 		for (char *at = find(plan, "attempt"); at; at = find(at, "attempt")) {
 			char name[64];

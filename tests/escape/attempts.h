@@ -14,7 +14,7 @@ struct ckt_escape_attempt {
 
 /* Each ends with an entry without a name. */
 extern const struct ckt_escape_attempt ckt_escape_processes[], ckt_escape_files[],
-	ckt_escape_sockets[], ckt_escape_kernel[], ckt_escape_resources[];
+	ckt_escape_network[], ckt_escape_sockets[], ckt_escape_kernel[], ckt_escape_resources[];
 
 /* Lets go of threads and memory that the last attempts of ckt_escape_resources[] hold. */
 void ckt_escape_let_go(void);

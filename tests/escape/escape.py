@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker that misbehaves can do to another session, the server and the host.
 
-	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--warm] [--worker-network auto|on|off] [--verbose]
+	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--warm] [--worker-network auto|on|off|group] [--verbose]
 
 A real server runs cricket-worker-escape (agent.h) as its worker.  Two owners, alice and bob, each have a session; alice's holds a secret in the
 GPU's memory, in an image and in a token's file.  Bob's worker makes the attempts of attempts.h, and what it says of each must be what expected.txt
@@ -18,6 +18,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,7 @@ SYS_LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
 LATER = ("memory-bomb", "thread-bomb")
 # Of the workers: the first that exists.  Nobody else starts processes as the first ones, so that the kernel's count of them is ours.
 USERS = ("news", "uucp", "nobody")
-KINDS = ("soft", "network", "range", "user", "off", "ids", "nvidia", "offline")
+KINDS = ("soft", "network", "range", "user", "off", "ids", "nvidia", "offline", "group")
 WARM_TRIES = 20
 # Ids of --uid-range, which no package gives to a user.
 RANGE = "64600-64615"
@@ -124,14 +125,70 @@ def agrees(word, result, landlock):
     return word == "either" or word == ("open" if result == "0" else "kept")
 
 
+# ---------------------------------------------------------------- who is outside of the worker's network
+
+class Outside:
+    """The host, and alice's worker: answer the datagrams of the attacker, and call its listener."""
+
+    def __init__(self, test):
+        self.test, self.reached, self.called = test, {}, set()
+        self.heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.heard.bind(("", 0))
+        self.heard.setblocking(False)
+
+    def told(self):
+        return {"udp": self.heard.getsockname()[1], "host": self.address(), "host-network": os.readlink("/proc/self/ns/net")}
+
+    @staticmethod
+    def address():
+        """Of the host in its network, if it has one; nothing is sent."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s, contextlib.suppress(OSError):
+            s.connect(("192.0.2.1", 9))
+            return s.getsockname()[0]
+        return "127.0.0.1"
+
+    def turn(self):
+        """While a plan is carried out, again and again."""
+        with contextlib.suppress(BlockingIOError):
+            text, sender = self.heard.recvfrom(64)
+            self.reached["inet-udp"] = "0"
+            self.heard.sendto(text, sender)
+        for port in set(re.findall(r"escape: listening at (\d+)$", self.test.log(), re.M)) - self.called:
+            self.called.add(port)
+            self.call(port)
+
+    def call(self, port):
+        inside = os.path.join(self.test.tree.prefix, "libexec/cricket/inside")
+        write_for_workers(f"{inside}/escape-knock", f"knocker {self.test.victim}\nport {port}\n")
+        for host in {"127.0.0.1", self.address()}:
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=GUARD_S):
+                self.reached["inet-bind"] = "0"
+        deadline = time.monotonic() + GUARD_S
+        while not (answer := re.search(rf"escape: worker {self.test.victim} knocked at {port}: (-?\d+)$", self.test.log(), re.M)):
+            if time.monotonic() > deadline:
+                raise runner.Failure(f"the victim's worker did not call port {port}:\n{self.test.server.tail()}")
+            time.sleep(0.02)
+        if answer.group(1) == "0":
+            self.reached["inet-bind"] = "0"
+        os.unlink(f"{inside}/escape-knock")
+        write_for_workers(f"{inside}/escape-knocked", "yes\n")
+
+
+def write_for_workers(path, text):
+    with open(path + ".tmp", "w", encoding="utf-8") as f:
+        f.write(text)
+    os.chmod(path + ".tmp", 0o644)
+    os.rename(path + ".tmp", path)
+
+
 # ---------------------------------------------------------------- the test
 
 class Test:
     def __init__(self, arg, programs, directory):
         self.arg, self.directory = arg, directory
-        self.plans, self.results, self.problems = 0, {}, []
+        self.plans, self.results, self.problems, self.outside = 0, {}, [], Outside(self)
         self.kind = ("offline" if arg.worker_network == "off" else "nvidia") if arg.driver != "soft" else "user" if arg.as_user and not arg.uid_range else \
-            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else "network" if arg.worker_network == "on" else "soft"
+            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else "network" if arg.worker_network == "on" else "group" if arg.worker_network == "group" else "soft"
         prefix = arg.bundle or runner.stage(arg.build)
         self.tree = runner.Tree(os.path.join(programs, "tree"))
         for part in ("bin", "lib/cricket", "libexec"):
@@ -229,7 +286,7 @@ class Test:
                 "sockets": self.server.socket + ".d", "shm-device": os.stat("/dev/shm").st_dev,
                 "driver": victim["driver"], "cache": victim["cache"],
                 "port": self.server.address.rsplit(":", 1)[1], "socket": self.server.socket,
-                "victim-socket": f"{self.server.socket}.d/{self.alice.session}.sock", "victim-abstract": victim["abstract"]}
+                "victim-socket": f"{self.server.socket}.d/{self.alice.session}.sock", "victim-abstract": victim["abstract"], **self.outside.told()}
 
     def told_by(self, worker):
         """What a worker told of itself: a root without CAP_SYS_PTRACE, as in a container, cannot see it."""
@@ -242,13 +299,11 @@ class Test:
         lines = [f"attacker {self.attacker}", *(f"{key} {value}" for key, value in {**self.told(), **self.more_told()}.items()), *(f"attempt {name}" for name in attempts)]
         # Where workers may read and nobody hides it from them.
         inside = os.path.join(self.tree.prefix, "libexec/cricket/inside")
-        temporary, path = f"{inside}/escape-plan.tmp", f"{inside}/escape-plan-{self.plans}"
-        with open(temporary, "w", encoding="utf-8") as f:
-            f.write("\n".join(lines) + "\n")
-        os.chmod(temporary, 0o644)
-        os.rename(temporary, path)
+        path = f"{inside}/escape-plan-{self.plans}"
+        write_for_workers(path, "\n".join(lines) + "\n")
         deadline = time.monotonic() + GUARD_S
         while f"escape: plan {self.plans} done," not in self.log():
+            self.outside.turn()
             if time.monotonic() > deadline or not runner.alive(self.attacker):
                 raise runner.Failure(f"plan {self.plans} has no end:\n{self.server.tail()}")
             time.sleep(0.02)
@@ -282,6 +337,7 @@ class Test:
             self.results["newcomer-thread-bomb"] = "11" if newcomer.ready else "0"
             newcomer.end()
             self.plan([])
+        self.results.update(self.outside.reached)
         known, rows = int(re.search(r"of (\d+) attempts", self.log()).group(1)), sum(not name.startswith("newcomer-") for name in expected)
         if known != rows:
             self.problems.append(f"the tables of attempts.h have {known} attempts, and expected.txt has {rows}")
@@ -358,7 +414,7 @@ def main():
     parser.add_argument("--as-user", action="store_true")
     parser.add_argument("--uid-range", action="store_true", help="a user id for each owner")
     parser.add_argument("--warm", action="store_true", help="both sessions on warm workers")
-    parser.add_argument("--worker-network", default="auto", choices=("auto", "on", "off"))
+    parser.add_argument("--worker-network", default="auto", choices=("auto", "on", "off", "group"))
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     arg = parser.parse_args()
@@ -366,6 +422,9 @@ def main():
         return client(arg.client)
     if os.geteuid() != 0:
         print("skipped: needs root, whose server runs workers as another user")
+        return 77
+    if arg.worker_network == "group" and subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        print("skipped: this host refuses network namespaces")
         return 77
     if arg.as_user and arg.uid_range and subordinate.lacking():
         print("skipped: " + subordinate.lacking())

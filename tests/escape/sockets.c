@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts by sockets: the network, the server, and other workers. */
-#include <arpa/inet.h>
+/* Attempts by sockets: kinds of them that no worker needs, the server, and other workers. */
 #include <errno.h>
-#include <linux/netlink.h>
 #include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -31,50 +29,19 @@ static int make(int domain, int type, int protocol)
 	return 0;
 }
 
-/* With `bound` the address is taken, or else called. */
-static int reach(int type, const void *address, socklen_t size, int bound)
+static int reach(int type, const void *address, socklen_t size)
 {
 	int fd = socket(((const struct sockaddr *)address)->sa_family, type | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	int result = (bound ? bind(fd, address, size) : connect(fd, address, size)) ? -errno : 0;
+	int result = connect(fd, address, size) ? -errno : 0;
 	close(fd);
 	return result;
-}
-
-static struct sockaddr_in host(long port)
-{
-	return (struct sockaddr_in){.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-}
-
-static int connect_tcp(void)
-{
-	struct sockaddr_in address = host(ckt_escape_told_number("port"));
-	return reach(SOCK_STREAM, &address, sizeof address, 0);
-}
-
-static int bind_tcp(void)
-{
-	struct sockaddr_in address = host(0);
-	return reach(SOCK_STREAM, &address, sizeof address, 1);
-}
-
-static int send_udp(void)
-{
-	struct sockaddr_in address = host(9 /* discard */);
-	return reach(SOCK_DGRAM, &address, sizeof address, 0);
 }
 
 static int send_raw(void)
 {
 	return make(AF_INET, SOCK_RAW, IPPROTO_ICMP);
-}
-
-static int open_netlink(void)
-{
-	return make(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 }
 
 static int open_packet(void)
@@ -147,7 +114,7 @@ static int connect_abstract(void)
 		return -EINVAL;
 	memcpy(address.sun_path + 1, name, length);
 	return reach(SOCK_SEQPACKET, &address,
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length), 0);
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length));
 }
 
 static int find_abstract_in(const char *path)
@@ -181,11 +148,7 @@ static int find_abstract(void)
 }
 
 const struct ckt_escape_attempt ckt_escape_sockets[] = {
-	{"inet-connect", connect_tcp},
-	{"inet-bind", bind_tcp},
-	{"inet-udp", send_udp},
 	{"inet-raw", send_raw},
-	{"netlink", open_netlink},
 	{"packet", open_packet},
 	{"vsock", open_vsock},
 	{"alg", open_algorithms},
