@@ -352,6 +352,8 @@ static int init_sessions(struct ckt_server *server, char *message)
 		result = ckt_automatic_init(server, message, MESSAGE_SIZE);
 	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
+	if (!result)
+		ckt_worker_bounds_init(server);
 	if (result)
 		return EXIT_FAILURE;
 	ckt_compiler_init(server);

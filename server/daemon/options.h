@@ -38,6 +38,7 @@ struct ckt_options {
 	unsigned idle_memory;              /* seconds; 0: no session leaves for being idle */
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */
+	uint64_t worker_memory;            /* bytes that a worker may map for itself; 0: no limit */
 	uint64_t staging;                  /* bytes of each session */
 	char *warm;                        /* a number; NULL: as the driver is */
 	uint64_t module_cache_size;        /* bytes of one owner */

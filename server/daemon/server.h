@@ -28,6 +28,7 @@
 #include "server/daemon/decision_events.h"
 #include "server/daemon/session/scheduler.h"
 #include "server/daemon/session/spawn_proc.h"
+#include "server/daemon/session/worker_bounds.h"
 
 struct ckt_admission;
 struct ckt_audit;
@@ -158,6 +159,7 @@ struct ckt_server {
 	struct ckt_automatic *automatic;       /* see durable/automatic.h; NULL: no images */
 
 	struct ckt_source signals;
+	struct ckt_worker_bounds bounds; /* see worker_bounds.h */
 	struct ckt_timer marks_timer, memory_timer;
 	bool memory_low[CKT_DEVICES_MAX]; /* was told */
 	struct ckt_timer stop_timer, lonely_timer;

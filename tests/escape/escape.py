@@ -33,6 +33,8 @@ GUARD_S = 120  # nothing is measured by it
 SECRET_BYTES = 1 << 20
 # Threads that all workers together may have in this test, beyond those that the user has already.
 THREADS = 400
+# What the bomb of memory takes beyond the bound.
+BEYOND_BYTES = 300 << 20
 SYS_LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
 LATER = ("memory-bomb", "thread-bomb")
 # Of the workers: the first that exists.  Nobody else starts processes as the first ones, so that the kernel's count of them is ours.
@@ -72,8 +74,9 @@ class Client:
     def __init__(self, test, token):
         env = {**runner.clean_environment(), "REMOTE_GPU_ADDRESS": test.server.address, "CRICKET_TOKEN_FILE": token}
         before = {session["session"] for session in test.sessions()}
+        self.said = tempfile.TemporaryFile(mode="w+", encoding="utf-8", dir="/var/tmp")
         self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--client", test.tree.library("libcuda.so.1")],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True, env=env)
         self.ready = self.process.stdout.readline().strip() == "ready"
         self.session = next((s["session"] for s in test.sessions() if s["session"] not in before), None)
 
@@ -82,9 +85,18 @@ class Client:
         self.process.stdin.flush()
         return self.process.stdout.readline().strip() == "there"
 
+    def last_words(self):
+        """Of one whose session was ended: it asks for its secret, and says why it has it no more."""
+        with contextlib.suppress(BrokenPipeError):
+            self.has_secret()
+        self.process.wait(timeout=GUARD_S)
+        self.said.seek(0)
+        return self.said.read()
+
     def end(self):
         self.process.kill()
         self.process.wait()
+        self.said.close()
 
 
 # ---------------------------------------------------------------- what is expected
@@ -229,11 +241,15 @@ class Test:
 
     def more_told(self):
         """What only some tests tell the attempts."""
-        return {}
+        return {"memory-bytes": self.worker_memory() + BEYOND_BYTES}
 
     def more_args(self):
         """Of the server."""
-        return ()
+        return ("--worker-memory", str(self.worker_memory()))
+
+    def worker_memory(self):
+        """More than a worker needs."""
+        return 2 << 30 if self.arg.driver == "soft" else 16 << 30
 
     def options(self):
         """Of the server's process."""
@@ -293,8 +309,8 @@ class Test:
         words = re.search(rf"escape: worker {worker} (.*)", self.log()).group(1).split()
         return dict(zip(words[::2], words[1::2]))
 
-    def plan(self, attempts):
-        """Has bob's worker make the attempts, and waits until it did."""
+    def plan(self, attempts, may_end=False):
+        """Has bob's worker make the attempts, and waits until it did, or until the server ended it."""
         self.plans += 1
         lines = [f"attacker {self.attacker}", *(f"{key} {value}" for key, value in {**self.told(), **self.more_told()}.items()), *(f"attempt {name}" for name in attempts)]
         # Where workers may read and nobody hides it from them.
@@ -304,6 +320,8 @@ class Test:
         deadline = time.monotonic() + GUARD_S
         while f"escape: plan {self.plans} done," not in self.log():
             self.outside.turn()
+            if may_end and not runner.alive(self.attacker):
+                break
             if time.monotonic() > deadline or not runner.alive(self.attacker):
                 raise runner.Failure(f"plan {self.plans} has no end:\n{self.server.tail()}")
             time.sleep(0.02)
@@ -332,11 +350,7 @@ class Test:
         self.plan(attempts)
         if self.arg.cage != "off":
             self.plan(["memory-bomb"])
-            self.plan(["thread-bomb"])
-            newcomer = Client(self, self.token)
-            self.results["newcomer-thread-bomb"] = "11" if newcomer.ready else "0"
-            newcomer.end()
-            self.plan([])
+            self.throw_threads()
         self.results.update(self.outside.reached)
         known, rows = int(re.search(r"of (\d+) attempts", self.log()).group(1)), sum(not name.startswith("newcomer-") for name in expected)
         if known != rows:
@@ -346,6 +360,24 @@ class Test:
             if row[self.kind] != "-" and not agrees(row[self.kind], self.results.get(name, "missing"), landlock):
                 self.problems.append(f"{name}: expected {row[self.kind]}, but {describe(self.results.get(name))}")
         return landlock
+
+    def throw_threads(self):
+        """Another session starts meanwhile, and the culprit alone ends."""
+        self.plan(["thread-bomb"], may_end=True)
+        newcomer = Client(self, self.token)
+        self.results["newcomer-thread-bomb"] = "11" if newcomer.ready else "0"
+        newcomer.end()
+        deadline = time.monotonic() + GUARD_S
+        while runner.alive(self.attacker) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if f"session {self.bob.session}: its worker takes too much of the host: its worker has " not in self.log():
+            self.problems.append("thread-bomb: the server did not end the worker")
+        # Ended before it could say how far it came.
+        self.results.setdefault("thread-bomb", "11")
+        said = self.bob.last_words()
+        if "threads, and " not in said:
+            self.problems.append(f"thread-bomb: its client was not told why: {said!r}")
+        self.others_go_on("after the bomb of threads")
 
     def know_host(self, expected):
         """Takes back what this host does not let the test expect."""

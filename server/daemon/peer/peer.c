@@ -298,6 +298,7 @@ static void refuse_absent(struct ckt_peer *peer)
 {
 	struct ckt_server *server = peer->server;
 	char text[CKT_ADDRESS_MAX + 1], message[CKT_MESSAGE_MAX];
+	const char *why;
 	if (read_mark(peer, CKT_MARK_MOVED, text, sizeof text)) {
 		snprintf(message, sizeof message, "session %s has moved to %s", peer->hello.session,
 			text);
@@ -307,6 +308,9 @@ static void refuse_absent(struct ckt_peer *peer)
 			"session %s was stopped on purpose on %s: wait until it is "
 			"restored",
 			peer->hello.session, server->host);
+	} else if ((why = ckt_worker_bounds_why(server, peer->hello.session))) {
+		refuse(peer, CKT_HELLO_NO_SESSION, "session %s was ended on %s: %s",
+			peer->hello.session, server->host, why);
 	} else {
 		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session,
 			server->host);

@@ -134,7 +134,11 @@ static void describe_end(
 {
 	siginfo_t info = {0};
 	*ret_bad = false;
-	if (session->child &&
+	if (*session->end_reason) {
+		snprintf(ret_text, text_size, "%s", session->end_reason);
+		if (session->child)
+			waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG);
+	} else if (session->child &&
 		waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG) == 0 &&
 		info.si_pid) {
 		if (info.si_code == CLD_EXITED && info.si_status == CKT_WORKER_CUT_OFF_STATUS) {
@@ -191,7 +195,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 {
 	struct ckt_session *session = CKT_CONTAINER(source, struct ckt_session, pidfd);
 	struct ckt_server *server = session->server;
-	char how[128], message[256];
+	char how[CKT_BOUNDS_WHY], message[256];
 	bool bad;
 	(void)events;
 	describe_end(session, how, sizeof how, &bad);
@@ -883,6 +887,7 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 {
 	struct ckt_spawn_descriptors passed = {.listener = -1, .refused = -1, .compiler = -1};
 	struct ckt_worker_user user;
+	ckt_worker_bounds_make_room(session->server);
 	int result = ckt_uid_group_join(session->server, &session->identity, &session->uid_group,
 		ret_message, message_size);
 	if (result == -EUSERS && !session->warm && ckt_warm_free_ids(session->server))

@@ -96,6 +96,7 @@ struct ckt_session {
 	struct ckt_uid_group *uid_group; /* NULL without --uid-range */
 	struct ckt_group_domain *domain; /* NULL: none, or an earlier server's */
 	char cgroup[CKT_CGROUP_NAME];    /* empty: none of its own */
+	char end_reason[CKT_BOUNDS_WHY]; /* why the server killed its worker; else empty */
 	struct ckt_source pidfd;
 	struct ckt_link links[CKT_LINKS];
 	struct ckt_refused_calls refused;

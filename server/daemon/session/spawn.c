@@ -161,7 +161,8 @@ static void start(struct ckt_server *server, const struct program *program,
 		goto out;
 	step = "rlimit";
 	if (setrlimit(RLIMIT_STACK, &stack) || setrlimit(RLIMIT_NOFILE, &server->descriptors) ||
-		ckt_spawn_cage_limit(program->user->user_namespace))
+		ckt_spawn_cage_limit(program->user->user_namespace) ||
+		ckt_spawn_cage_limit_memory(program->session ? server->options.worker_memory : 0))
 		goto out;
 	/* Docker's seccomp profile refuses this; the worker checks it and notes it. */
 	if (program->session)

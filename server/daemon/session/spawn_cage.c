@@ -95,6 +95,28 @@ static rlim_t process_limit(bool in_namespace)
 	return least == RLIM_INFINITY ? least : least / 2;
 }
 
+uint64_t ckt_spawn_cage_processes(bool in_namespace)
+{
+	struct rlimit own;
+	rlim_t most = process_limit(in_namespace);
+	if (getrlimit(RLIMIT_NPROC, &own) == 0 && own.rlim_max < most)
+		most = own.rlim_max;
+	return most == RLIM_INFINITY ? 0 : most;
+}
+
+int ckt_spawn_cage_limit_memory(uint64_t bytes)
+{
+	struct rlimit limit;
+	if (!bytes)
+		return 0;
+	if (getrlimit(RLIMIT_DATA, &limit))
+		return -1;
+	if (limit.rlim_max > bytes)
+		limit.rlim_max = bytes;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_DATA, &limit);
+}
+
 int ckt_spawn_cage_limit(bool in_namespace)
 {
 	const struct {

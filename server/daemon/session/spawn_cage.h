@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct ckt_server;
 
@@ -18,6 +19,9 @@ void ckt_spawn_cage_variable(const struct ckt_server *server, char *ret_text, si
 /* A sentence for the log: what is in force on this host, and what it lacks. */
 void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, size_t text_size);
 
+/* How many processes and threads the kernel allows the workers of one user; 0: no limit.  Any process. */
+uint64_t ckt_spawn_cage_processes(bool in_namespace);
+
 /*
  * The others are for the child that becomes the worker: they allocate nothing.  They return 0, or
  * -1 and errno.
@@ -27,6 +31,11 @@ void ckt_spawn_cage_describe(const struct ckt_server *server, char *ret_text, si
  * worker gets an id of a user namespace (user_namespace.h).
  */
 int ckt_spawn_cage_limit(bool in_namespace);
+/*
+ * Bounds private writable memory, which a worker then cannot map (RLIMIT_DATA); memory that it shares,
+ * and address space that it reserves, do not count.  0: no bound.
+ */
+int ckt_spawn_cage_limit_memory(uint64_t bytes);
 /*
  * Empties the bounding set, as far as the server may.  Precondition: not yet the workers' user.
  * It cannot fail: no_new_privs makes the bounding set unreachable anyway.
