@@ -72,7 +72,8 @@ def client(library):
 
 class Client:
     def __init__(self, test, token):
-        env = {**runner.clean_environment(), "REMOTE_GPU_ADDRESS": test.server.address, "CRICKET_TOKEN_FILE": token}
+        env = {**runner.clean_environment(), "REMOTE_GPU_ADDRESS": test.server.address, "CRICKET_TOKEN_FILE": token,
+               "CRICKET_RECONNECT_TIMEOUT": "1"}
         before = {session["session"] for session in test.sessions()}
         self.said = tempfile.TemporaryFile(mode="w+", encoding="utf-8", dir="/var/tmp")
         self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--client", test.tree.library("libcuda.so.1")],

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/spawn_cage.h"
@@ -72,34 +73,55 @@ static void read_host(const struct ckt_server *server, struct ckt_worker_host *r
 
 /* ---- Who is to end */
 
-static uint64_t threads_of(const struct ckt_worker_use *uses, unsigned count, unsigned uid)
+/* With `uid', of that user's alone. */
+static uint64_t sum_of(const struct ckt_worker_use *uses, unsigned count, const unsigned *uid,
+	const unsigned *owner, bool memory)
 {
 	uint64_t sum = 0;
 	for (unsigned i = 0; i < count; i++)
-		sum += uses[i].uid == uid ? uses[i].threads : 0;
+		if ((!uid || uses[i].uid == *uid) && (!owner || uses[i].owner == *owner))
+			sum += memory ? uses[i].memory_bytes : uses[i].threads;
 	return sum;
+}
+
+/*
+ * The largest worker of the owner who has most, so that nobody can have another owner's worker ended by
+ * starting many small ones.  -1: there is none.
+ */
+static int largest(
+	const struct ckt_worker_use *uses, unsigned count, const unsigned *uid, bool memory)
+{
+	int most = -1;
+	uint64_t most_sum = 0, most_own = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (uid && uses[i].uid != *uid)
+			continue;
+		uint64_t sum = sum_of(uses, count, uid, &uses[i].owner, memory),
+			 own = memory ? uses[i].memory_bytes : uses[i].threads;
+		if (most >= 0 && (sum < most_sum || (sum == most_sum && own <= most_own)))
+			continue;
+		most = (int)i;
+		most_sum = sum;
+		most_own = own;
+	}
+	return most;
 }
 
 static int choose_by_threads(const struct ckt_worker_use *uses, unsigned count,
 	const struct ckt_worker_host *host, char ret_why[CKT_BOUNDS_WHY])
 {
-	int most = -1;
 	for (unsigned i = 0; i < count; i++)
-		if (most < 0 || uses[i].threads > uses[most].threads)
-			most = (int)i;
-	if (most >= 0 && uses[most].threads > THREADS_MAX) {
-		snprintf(ret_why, CKT_BOUNDS_WHY,
-			"its worker has %" PRIu64 " threads, and may have %d", uses[most].threads,
-			THREADS_MAX);
-		return most;
-	}
+		if (uses[i].threads > THREADS_MAX) {
+			snprintf(ret_why, CKT_BOUNDS_WHY,
+				"its worker has %" PRIu64 " threads, and may have %d",
+				uses[i].threads, THREADS_MAX);
+			return (int)i;
+		}
 	for (unsigned i = 0; i < count && host->threads; i++) {
-		uint64_t sum = threads_of(uses, count, uses[i].uid);
+		uint64_t sum = sum_of(uses, count, &uses[i].uid, NULL, false);
 		if (sum < host->threads - host->threads / 8)
 			continue;
-		for (most = (int)i, i = 0; i < count; i++)
-			if (uses[i].uid == uses[most].uid && uses[i].threads > uses[most].threads)
-				most = (int)i;
+		int most = largest(uses, count, &uses[i].uid, false);
 		snprintf(ret_why, CKT_BOUNDS_WHY,
 			"its worker has %" PRIu64 " threads, and the workers of its user %" PRIu64
 			" of %" PRIu64 " (RLIMIT_NPROC)",
@@ -113,19 +135,15 @@ static int choose_by_memory(const struct ckt_worker_use *uses, unsigned count,
 	const struct ckt_worker_host *host, char ret_why[CKT_BOUNDS_WHY])
 {
 	uint64_t reserve = host->memory_bytes / 64;
-	int most = -1;
-	if (host->available_bytes >= (reserve < RESERVE_MAX ? reserve : RESERVE_MAX))
+	int most = largest(uses, count, NULL, true);
+	if (host->available_bytes >= (reserve < RESERVE_MAX ? reserve : RESERVE_MAX) || most < 0 ||
+		sum_of(uses, count, NULL, &uses[most].owner, true) < host->memory_bytes / 4)
 		return -1;
-	for (unsigned i = 0; i < count; i++)
-		if (uses[i].memory_bytes >= host->memory_bytes / 4 &&
-			(most < 0 || uses[i].memory_bytes > uses[most].memory_bytes))
-			most = (int)i;
-	if (most >= 0)
-		snprintf(ret_why, CKT_BOUNDS_WHY,
-			"its worker has %" PRIu64 " MiB of memory, and the host %" PRIu64
-			" MiB left of %" PRIu64,
-			uses[most].memory_bytes >> 20, host->available_bytes >> 20,
-			host->memory_bytes >> 20);
+	snprintf(ret_why, CKT_BOUNDS_WHY,
+		"its worker has %" PRIu64 " MiB of memory, and the host %" PRIu64
+		" MiB left of %" PRIu64,
+		uses[most].memory_bytes >> 20, host->available_bytes >> 20,
+		host->memory_bytes >> 20);
 	return most;
 }
 
@@ -152,6 +170,16 @@ static void end(struct ckt_session *session, const char *why)
 	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
 }
 
+/* The index of the first one of the same owner. */
+static unsigned owner_of(
+	struct ckt_session *const *sessions, unsigned count, const struct ckt_session *session)
+{
+	unsigned i = 0;
+	while (i < count && !ckt_identity_same(&sessions[i]->identity, &session->identity))
+		i++;
+	return i;
+}
+
 /* The one that it ended; NULL: none. */
 static struct ckt_session *look(struct ckt_server *server)
 {
@@ -165,8 +193,10 @@ static struct ckt_session *look(struct ckt_server *server)
 	for (struct ckt_session *s = server->sessions;
 		s && uses && sessions && count < server->session_count; s = s->next) {
 		snprintf(path, sizeof path, "/proc/%d/status", (int)s->pid);
-		if (s->phase != CKT_SESSION_ENDING && !ckt_worker_use_read(path, &uses[count]))
-			sessions[count++] = s;
+		if (s->phase == CKT_SESSION_ENDING || ckt_worker_use_read(path, &uses[count]))
+			continue;
+		uses[count].owner = owner_of(sessions, count, s);
+		sessions[count++] = s;
 	}
 	struct ckt_worker_host host;
 	read_host(server, &host);

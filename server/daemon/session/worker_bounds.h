@@ -5,9 +5,9 @@
  *
  *	threads		more than a cgroup would allow a worker
  *	threads		the workers of one user have nearly all that the kernel allows that user
- *			(RLIMIT_NPROC): the one with the most threads, so that others can start
- *	memory		the host has nearly none left: the one with the most, if that is a quarter of the
- *			host's or more
+ *			(RLIMIT_NPROC): the largest one of the owner who has most, so that others can start
+ *	memory		the host has nearly none left: the largest one of the owner who has most, if that is a
+ *			quarter of the host's or more
  *
  * Its client is told why when it asks for its session.  A bound that the kernel keeps is better
  * (worker_cgroup.h): between two looks a worker can take what it gets.
@@ -38,7 +38,7 @@ struct ckt_worker_bounds {
 
 /* What one worker has. */
 struct ckt_worker_use {
-	unsigned uid;
+	unsigned uid, owner; /* the same number: of the same owner */
 	uint64_t threads;
 	uint64_t memory_bytes; /* mapped, of its own or shared, and swapped out */
 };
