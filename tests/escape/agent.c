@@ -108,12 +108,11 @@ static void knock(void)
 	if (!read_file("escape-knock", text, sizeof text))
 		return;
 	const char *who = find(text, "knocker"), *where = find(text, "port");
-	if (!who || !where || strtol(who, NULL, 10) != getpid() ||
-		strtol(where, NULL, 10) == last)
+	if (!who || !where || strtol(who, NULL, 10) != getpid() || strtol(where, NULL, 10) == last)
 		return;
 	last = (int)strtol(where, NULL, 10);
-	ckt_warning("escape: worker %d knocked at %d: %d", (int)getpid(), last,
-		-ckt_escape_call(last));
+	ckt_warning(
+		"escape: worker %d knocked at %d: %d", (int)getpid(), last, -ckt_escape_call(last));
 }
 
 /* A listening abstract socket, as ranks of NCCL have; the kernel chooses its name. */

@@ -103,13 +103,13 @@ static int send_udp(void)
 
 /* ---- What netlink shows */
 
-static bool has_attribute(const struct rtattr *attribute, int left, unsigned short type, int not)
+static bool has_attribute(const struct rtattr *attribute, int left, unsigned short type, int not )
 {
 	for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
 		int value = 0;
 		if (RTA_PAYLOAD(attribute) >= sizeof value)
 			memcpy(&value, RTA_DATA(attribute), sizeof value);
-		if (attribute->rta_type == type && value != not)
+		if (attribute->rta_type == type && value != not )
 			return true;
 	}
 	return false;
@@ -128,15 +128,14 @@ static bool is_foreign(const struct nlmsghdr *message)
 	switch (message->nlmsg_type) {
 	case RTM_NEWLINK:
 		return (!(link->ifi_flags & IFF_LOOPBACK) && link->ifi_flags & IFF_UP) ||
-			has_attribute(IFLA_RTA(link), (int)IFLA_PAYLOAD(message),
-				IFLA_LINK_NETNSID, -1);
+			has_attribute(
+				IFLA_RTA(link), (int)IFLA_PAYLOAD(message), IFLA_LINK_NETNSID, -1);
 	case RTM_NEWADDR:
 		return address->ifa_index != LOOPBACK_INDEX;
 	case RTM_NEWROUTE:
 		return has_attribute(RTM_RTA(route), (int)RTM_PAYLOAD(message), RTA_OIF,
 			       LOOPBACK_INDEX) ||
-			has_attribute(
-				RTM_RTA(route), (int)RTM_PAYLOAD(message), RTA_MULTIPATH, -1);
+			has_attribute(RTM_RTA(route), (int)RTM_PAYLOAD(message), RTA_MULTIPATH, -1);
 	case RTM_NEWNEIGH:
 		return neighbour->ndm_ifindex != LOOPBACK_INDEX;
 	default:

@@ -137,7 +137,8 @@ static void describe_end(
 	if (*session->end_reason) {
 		snprintf(ret_text, text_size, "%s", session->end_reason);
 		if (session->child)
-			waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG);
+			waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info,
+				WEXITED | WNOHANG);
 	} else if (session->child &&
 		waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG) == 0 &&
 		info.si_pid) {

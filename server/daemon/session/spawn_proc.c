@@ -119,8 +119,7 @@ void ckt_spawn_proc_probe(struct ckt_spawn_proc *proc, bool wanted)
 	proc->hidden = true;
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(unshare(CLONE_NEWNS) ||
-			mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ||
+		_exit(unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ||
 			ckt_spawn_proc_enter(proc) || !hides());
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

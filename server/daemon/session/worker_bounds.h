@@ -44,8 +44,8 @@ struct ckt_worker_use {
 };
 
 struct ckt_worker_host {
-	uint64_t threads;        /* of one user; 0: no limit */
-	uint64_t memory_bytes;   /* 0: not known */
+	uint64_t threads;      /* of one user; 0: no limit */
+	uint64_t memory_bytes; /* 0: not known */
 	uint64_t available_bytes;
 };
 

@@ -64,8 +64,8 @@ static void test_owners(void)
 {
 	char why[CKT_BOUNDS_WHY] = "";
 	struct ckt_worker_host host = {.threads = 400, .memory_bytes = 32 * GIB};
-	struct ckt_worker_use uses[] = {{1, 0, 150, 9 * GIB}, {1, 1, 100, 6 * GIB},
-		{1, 1, 101, 6 * GIB}, {1, 1, 10, GIB}};
+	struct ckt_worker_use uses[] = {
+		{1, 0, 150, 9 * GIB}, {1, 1, 100, 6 * GIB}, {1, 1, 101, 6 * GIB}, {1, 1, 10, GIB}};
 	IS(ckt_worker_bounds_choose(uses, 4, &host, why), 2);
 	host.threads = 0;
 	IS(ckt_worker_bounds_choose(uses, 4, &host, why), 1);
@@ -75,8 +75,7 @@ static void test_memory(void)
 {
 	char why[CKT_BOUNDS_WHY] = "";
 	struct ckt_worker_host host = {.memory_bytes = 32 * GIB, .available_bytes = GIB};
-	struct ckt_worker_use uses[] = {
-		{1, 0, 1, 9 * GIB}, {1, 0, 1, 12 * GIB}, {2, 2, 1, GIB}};
+	struct ckt_worker_use uses[] = {{1, 0, 1, 9 * GIB}, {1, 0, 1, 12 * GIB}, {2, 2, 1, GIB}};
 	IS(ckt_worker_bounds_choose(uses, 3, &host, why), -1);
 	host.available_bytes = GIB / 4;
 	IS(ckt_worker_bounds_choose(uses, 3, &host, why), 1);
