@@ -210,21 +210,37 @@ static struct ckt_session *look(struct ckt_server *server)
 	return ended;
 }
 
-static void look_again(struct ckt_timer *timer)
-{
-	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, bounds.timer);
-	look(server);
-	ckt_timer_set(&server->loop, timer, LOOK_MS);
-}
+static void look_again(struct ckt_timer *timer);
 
-void ckt_worker_bounds_init(struct ckt_server *server)
+static void look_later(struct ckt_server *server)
 {
 	server->bounds.timer.fire = look_again;
 	ckt_timer_set(&server->loop, &server->bounds.timer, LOOK_MS);
 }
 
+static void look_again(struct ckt_timer *timer)
+{
+	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, bounds.timer);
+	/* Without workers nobody wakes the server. */
+	if (!server->session_count)
+		return;
+	look(server);
+	look_later(server);
+}
+
+void ckt_worker_bounds_init(struct ckt_server *server)
+{
+	if (!*server->cgroup_dir)
+		look_later(server);
+}
+
 void ckt_worker_bounds_make_room(struct ckt_server *server)
 {
+	/* The kernel keeps those of a cgroup. */
+	if (*server->cgroup_dir)
+		return;
+	if (!server->bounds.timer.link)
+		look_later(server);
 	struct ckt_session *ended = look(server);
 	struct pollfd dead = {.fd = ended ? ended->pidfd.fd : -1, .events = POLLIN};
 	if (ended)

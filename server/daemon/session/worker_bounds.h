@@ -49,7 +49,7 @@ struct ckt_worker_host {
 	uint64_t available_bytes;
 };
 
-/* Begins to look. */
+/* Begins to look, where no cgroup bounds workers; while there are none it rests. */
 void ckt_worker_bounds_init(struct ckt_server *server);
 /*
  * Looks now, and waits a second at most until a worker that it ends is gone: a worker is about to be
