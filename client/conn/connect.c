@@ -141,7 +141,7 @@ uint64_t ckt_conn_copy_of(const struct ckt_hello_ok *ok)
 }
 
 struct capabilities {
-	ckt_capability own[5 + CKT_REPLAY_PAST_MAX + 3], *list;
+	ckt_capability own[CKT_CAPABILITIES_MAX], *list;
 	char job[sizeof CKT_JOB_CAPABILITY + CKT_JOB_NAME_MAX];
 	unsigned count;
 };
@@ -171,6 +171,11 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_AGAIN, 1};
 	if (kind == CKT_HELLO_RESUME)
 		ret->count += ckt_replay_capabilities(conn, ret->list + ret->count);
+	if (kind == CKT_HELLO_RESUME && ckt_replay_asks_afresh(conn)) {
+		memcpy(ret->list + ret->count, visible->pieces,
+			visible->count * sizeof *visible->pieces);
+		ret->count += visible->count;
+	}
 	else if (kind == CKT_HELLO_NEW && ckt_settings.durable)
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, 1};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
@@ -210,7 +215,8 @@ static int send_hello(struct ckt_conn *conn, struct ckt_transport *t,
 	};
 	memcpy(hello.secret, conn->secret, sizeof hello.secret);
 	struct visible visible;
-	result = kind == CKT_HELLO_NEW
+	visible.count = 0;
+	result = kind == CKT_HELLO_NEW || ckt_replay_asks_afresh(conn)
 		? put_visible(conn->visible, &visible, ret_message, message_size)
 		: 0;
 	if (result)
@@ -250,6 +256,7 @@ static int refusal(struct ckt_conn *conn, const struct ckt_hello_res *res, char 
 		snprintf(ret_moved_to, moved_size, "%s", res->ckt_hello_res_u.refused.moved_to);
 		return -EREMCHG;
 	case CKT_HELLO_NO_SESSION:
+		ckt_replay_absent(conn);
 		return -ENOENT;
 	case CKT_HELLO_PARKED:
 		atomic_store(&conn->parked, true);

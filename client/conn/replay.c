@@ -287,6 +287,8 @@ unsigned ckt_replay_capabilities(const struct ckt_conn *conn, ckt_capability *re
 		return 0;
 	ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, replay->began + 1};
 	ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_PAST, conn->copy};
+	if (replay->asks_afresh)
+		ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_AFRESH, 1};
 	if (replay->partial_copy)
 		ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_PAST, replay->partial_copy};
 	for (unsigned i = 0; i < replay->past_count; i++)
@@ -359,4 +361,5 @@ void ckt_replay_attached(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 	remember(replay, conn->copy, ok->executed > conn->executed ? ok->executed : conn->executed);
 	conn->copy = copy;
 	replay->partial_copy = 0;
+	replay->refused_afresh = false;
 }

@@ -53,6 +53,13 @@ struct ckt_replay {
 	uint64_t partial_copy, partial_base;
 	struct ckt_replay_open opens[CKT_REPLAY_OPENS_MAX];
 	unsigned open_count;
+	/* A session without an image begins again from nothing: replay_afresh.c. */
+	bool absent;         /* the server that was asked last has no such session */
+	bool asks_afresh;    /* the next hello asks for a session that begins again */
+	bool refused_afresh; /* it never does again */
+	unsigned beginnings; /* at which the client had seen no command more executed than: */
+	uint64_t began_at;
+	int64_t absent_ms; /* since when no server has it; 0: one may */
 	uint64_t last; /* the last numbered command that was kept or forgotten */
 	/* while a replay runs, for its end: the number of an image, and why the log is of no more use */
 	bool running;
@@ -74,7 +81,7 @@ void ckt_replay_note(struct ckt_conn *conn, const struct ckt_reply_header *heade
 	const struct ckt_waiter *waiter, const struct ckt_cursor *results);
 /* All commands up to the number are in an image that stays. */
 void ckt_replay_durable(struct ckt_conn *conn, uint64_t executed);
-/* The capabilities of a hello: at most CKT_REPLAY_PAST_MAX + 3.  Returns their number. */
+/* The capabilities of a hello: at most CKT_REPLAY_PAST_MAX + 4.  Returns their number. */
 unsigned ckt_replay_capabilities(const struct ckt_conn *conn, ckt_capability *ret);
 /*
  * Whether the copy that answered holds what this client knows, or can hold it by a replay; false
@@ -97,3 +104,18 @@ void ckt_replay_describe(const struct ckt_call_header *header,
 void ckt_replay_name(uint32_t prog, uint32_t proc, char *ret_name, size_t size);
 /* The session goes on at this copy. */
 void ckt_replay_attached(struct ckt_conn *conn, const struct ckt_hello_ok *ok);
+/*
+ * ---- A session that begins again from nothing (CKT_CAPABILITY_AFRESH), as its worker died and no
+ * server has an image of it
+ */
+
+/* The server that was asked has no such session. */
+void ckt_replay_absent(struct ckt_conn *conn);
+/* Whether the hello that is said next asks for it. */
+bool ckt_replay_asks_afresh(const struct ckt_conn *conn);
+/*
+ * No place has the session (`absent`): whether the last one is asked once more, now for a session
+ * that begins again.  True: ckt_replay_afresh_end must follow, with the answer's result.
+ */
+bool ckt_replay_afresh_begin(struct ckt_conn *conn);
+void ckt_replay_afresh_end(struct ckt_conn *conn, int result);

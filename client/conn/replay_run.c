@@ -400,8 +400,12 @@ int ckt_replay_run(struct ckt_conn *conn, struct ckt_transport *to, const struct
 		.message_size = message_size};
 	int64_t began_ms = ckt_net_now_ms();
 	size_t reply = 0;
-	if (!replay ||
-		(ok->executed >= conn->executed && ckt_conn_copy_of(ok) != replay->partial_copy))
+	if (!replay)
+		return 0;
+	uint64_t copy = ckt_conn_copy_of(ok);
+	/* Of a session that begins again before its first command; see struct ckt_replay_open. */
+	bool opens = !ok->executed && copy != conn->copy && replay->open_count;
+	if (ok->executed >= conn->executed && copy != replay->partial_copy && !opens)
 		return 0;
 	replay->running = true;
 	int result = begin(&run, ok);

@@ -93,10 +93,43 @@ static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok, const
 	return older;
 }
 
+/*
+ * No place has the session, and this client can send all of it again: its last server may start it
+ * from nothing.  Not any other: only that one knows whether the worker lives, or was ended.
+ */
+static int begin_afresh(struct ckt_conn *conn, struct ckt_transport *ret_found,
+	struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
+{
+	char moved[CKT_ADDRESS_MAX + 1];
+	if (!ckt_replay_afresh_begin(conn))
+		return -EAGAIN;
+	int result = ckt_connect(conn, conn->address_text, CKT_HELLO_RESUME, 3000, ret_found, ret_ok,
+		moved, sizeof moved, ret_message, message_size);
+	if (!result && is_older(conn, ret_ok, conn->address_text, ret_message, message_size)) {
+		ckt_transport_close(ret_found);
+		xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
+		memset(ret_ok, 0, sizeof *ret_ok);
+		result = -EAGAIN;
+	}
+	ckt_replay_afresh_end(conn, result);
+	return result ? -EAGAIN : 0;
+}
+
+/* Whether the server at that place answered that it has no such session. */
+static bool is_absent(struct ckt_conn *conn)
+{
+	bool absent = conn->replay && conn->replay->absent;
+	if (conn->replay)
+		conn->replay->absent = false;
+	return absent;
+}
+
 /* Tries all places once. 0 and the connection, or -EAGAIN if no server has the session yet. */
 static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
 	struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
 {
+	bool absent = true;
+	is_absent(conn);
 	for (unsigned i = 0; i < PLACE_STANDBY + ckt_settings.standby_count; i++) {
 		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX];
 		if (!candidate(conn, i, address, sizeof address))
@@ -108,6 +141,7 @@ static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
 			return -EAGAIN;
 		}
 		if (!result && is_older(conn, ret_ok, address, ret_message, message_size)) {
+			absent = false;
 			ckt_transport_close(ret_found);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
 			memset(ret_ok, 0, sizeof *ret_ok);
@@ -119,8 +153,12 @@ static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
 			return 0;
 		}
 		ckt_debug("session %s is not at %s: %s", conn->session, address, ret_message);
+		/* A standby never had it alone. */
+		absent = (is_absent(conn) || i >= PLACE_STANDBY) && absent;
 	}
-	return -EAGAIN;
+	if (absent)
+		ckt_replay_absent(conn);
+	return begin_afresh(conn, ret_found, ret_ok, ret_message, message_size);
 }
 
 /* Precondition: send_lock and lock held, no thread reads. */

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "rpc/session_key.h"
+#include "server/daemon/durable/afresh.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/image/stage.h"
 #include "server/daemon/log_limited.h"
@@ -551,6 +552,8 @@ static void come_back(struct ckt_peer *peer)
 	int result = peer->hello.kind == CKT_HELLO_RESUME
 		? ckt_automatic_resume(peer, &session, message)
 		: -ENOENT;
+	if (result == -ENOENT)
+		result = ckt_afresh_resume(peer, &session, message);
 	if (!result)
 		wait_for(peer, session);
 	else if (result == -ENOENT)

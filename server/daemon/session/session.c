@@ -19,6 +19,7 @@
 #include "cudacommon/visible_devices.h"
 #include "rpc/greeting.h"
 #include "rpc/worker_descriptors.h"
+#include "server/daemon/durable/afresh.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
@@ -217,7 +218,9 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 	ckt_lease_close(session);
 	ckt_turn_close(session);
 	ckt_daemon_request_fail_all(session, -ECONNRESET);
-	ckt_automatic_end(session, bad || (!session->child && session->phase == CKT_SESSION_LIVE));
+	bool crashed = bad || (!session->child && session->phase == CKT_SESSION_LIVE);
+	ckt_afresh_note_end(session, crashed);
+	ckt_automatic_end(session, crashed);
 	wait_call_all(&session->on_started, session, session->failure ? session->failure : -EIO,
 		session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
@@ -779,7 +782,7 @@ static void take_spec(struct ckt_session *session, const struct ckt_session_spec
 	session->identity = spec->identity;
 	session->claimant = spec->claimant;
 	session->proven = spec->hello != NULL;
-	session->generation = 1;
+	session->generation = spec->afresh ? spec->hello->generation + 1 : 1;
 	session->restore = spec->image_fd >= 0 || spec->kept;
 	session->chain = spec->chain;
 	if (spec->chain)
@@ -823,7 +826,10 @@ static int session_from_spec(struct ckt_server *server, const struct ckt_session
 	uint8_t secret_hash[CKT_SECRET_HASH_SIZE] = {0};
 	if (spec->hello)
 		ckt_auth_hash(spec->hello->secret, CKT_SECRET_SIZE, secret_hash);
-	int result = make_id(server, spec->hello ? secret_hash : NULL, id);
+	if (spec->afresh)
+		snprintf(id, sizeof id, "%s", spec->hello->session);
+	int result =
+		spec->afresh ? 0 : make_id(server, spec->hello ? secret_hash : NULL, id);
 	if (result == -EADDRINUSE) {
 		snprintf(ret_message, message_size,
 			"%d sessions already have this client's secret: choose another "
@@ -923,6 +929,8 @@ static int tell(struct ckt_session *session, const struct ckt_session_spec *spec
 	int result = tell_owner(session);
 	if (!result)
 		result = ckt_automatic_tell(session);
+	if (!result)
+		result = ckt_afresh_tell(session, spec);
 	if (!result)
 		result = ckt_group_open(session);
 	if (!result)

@@ -160,7 +160,8 @@ struct ckt_session_spec {
 	struct ckt_identity identity;       /* the identity for which it counts */
 	struct ckt_claimant claimant;       /* of a restore */
 	const struct ckt_hello_args *hello; /* NULL for a restore */
-	const char *container;              /* of the client; NULL: not known */
+	bool afresh;           /* the hello's session begins again from nothing: durable/afresh.h */
+	const char *container; /* of the client; NULL: not known */
 	/* restore: the broker of the image's files, stays the caller's; -1 */
 	int image_fd;
 	const int *image_fds; /* restore of a chain: all of it, newest first */

@@ -14,6 +14,7 @@
 #include "server/worker/worker.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ckt_worker_afresh_args afresh; /* its generation is 0: none */
 static struct {
 	struct ckt_worker_automatic_args wanted; /* of a restore */
 	uint8_t image[CKT_IMAGE_ID_SIZE];
@@ -57,6 +58,39 @@ int ckt_automatic_serve(struct ckt_request *request)
 	res.copy = worker->copy;
 	pthread_mutex_unlock(&worker->mail_lock);
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_automatic_res, &res);
+}
+
+int ckt_automatic_serve_afresh(struct ckt_request *request)
+{
+	ckt_worker_afresh_args args = {0};
+	ckt_worker_result res = {.message = (char *)""};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_afresh_args, &args);
+	if (result)
+		return result;
+	/* Takes control_lock, which is outside of ours. */
+	bool started = ckt_worker_control_started();
+	pthread_mutex_lock(&lock);
+	if (started)
+		res = (ckt_worker_result){-EALREADY, (char *)"this worker already has a session"};
+	else if (args.generation < 2)
+		res = (ckt_worker_result){-EINVAL, (char *)"no session begins again so early"};
+	else
+		afresh = args;
+	pthread_mutex_unlock(&lock);
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+void ckt_automatic_started(struct ckt_worker *worker)
+{
+	pthread_mutex_lock(&lock);
+	const ckt_worker_afresh_args args = afresh;
+	pthread_mutex_unlock(&lock);
+	if (!args.generation)
+		return;
+	memcpy(worker->secret_hash, args.secret_hash, sizeof worker->secret_hash);
+	worker->has_owner = true;
+	worker->generation = args.generation;
+	worker->copy_before = args.last_copy;
 }
 
 void ckt_automatic_saved(const struct ckt_save *save)

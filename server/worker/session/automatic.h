@@ -20,6 +20,13 @@ struct ckt_worker;
  * 0 or -errno, as all handlers.
  */
 int ckt_automatic_serve(struct ckt_request *request);
+/* AFRESH: the session begins again from nothing. */
+int ckt_automatic_serve_afresh(struct ckt_request *request);
+/*
+ * A session without an image starts: if it begins again, it gets who it was.  Precondition:
+ * mail_lock held, and no client is here.
+ */
+void ckt_automatic_started(struct ckt_worker *worker);
 /* An image was written. */
 void ckt_automatic_saved(const struct ckt_save *save);
 /*

@@ -767,6 +767,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_LEASE_PRESS] = lease_press,
 		[CKT_WORKER_DURABLE] = durable,
 		[CKT_WORKER_AUTOMATIC] = ckt_automatic_serve,
+		[CKT_WORKER_AFRESH] = ckt_automatic_serve_afresh,
 		[CKT_WORKER_MANIFEST] = manifest,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]

@@ -364,6 +364,8 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 	ckt_executor_go(worker);
 	pthread_mutex_lock(&worker->mail_lock);
 	worker->detached_ms = ckt_net_now_ms();
+	if (!args->restore)
+		ckt_automatic_started(worker);
 	worker->state = args->restore ? CKT_STATE_RESTORED : CKT_STATE_STARTING;
 	pthread_mutex_unlock(&worker->mail_lock);
 	ckt_info("session %s on %s (%u device%s)", worker->session, worker->devices[0].name,
