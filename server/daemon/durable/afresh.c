@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "rpc/session_key.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/peer/drain.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/ask.h"
@@ -137,7 +138,9 @@ int ckt_afresh_resume(
 		.gpu = -1};
 	ckt_info("session %s: it has no image here, and begins again from nothing",
 		peer->hello.session);
-	return ckt_session_create(peer->server, &spec, ret_session, ret_message, CKT_MESSAGE_MAX);
+	result = ckt_session_create(peer->server, &spec, ret_session, ret_message, CKT_MESSAGE_MAX);
+	ckt_counters.returns_from_nothing += !result;
+	return result;
 }
 
 static void answered(struct ckt_session *session, void *context, int error, void *answer)

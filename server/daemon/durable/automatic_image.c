@@ -32,6 +32,7 @@ struct image {
 	struct ckt_automatic_chain *chain;
 	int fd; /* its directory */
 	bool whole;
+	int64_t began_ms;
 	struct ckt_worker_save2_args call;
 	struct ckt_worker_save2_res saved; /* without its message */
 	struct ckt_chain_state state;      /* once it counts */
@@ -51,6 +52,7 @@ fail(struct ckt_automatic_chain *chain, const char *format, ...)
 		ckt_daemon_event(chain->session, CKT_EVENT_UNSAVED, "%s", text);
 	}
 	strcpy(chain->problem, text);
+	ckt_counters.automatic_failures++;
 	chain->wait = chain->wait < WAIT_MAX ? chain->wait * 2 : WAIT_MAX;
 }
 
@@ -151,6 +153,9 @@ static void committed(struct image *image)
 	chain->state = image->state;
 	chain->whole_next = false;
 	chain->taken++;
+	ckt_counters.automatic_images++;
+	ckt_counters.automatic_bytes += chain->state.images[chain->state.count - 1].bytes;
+	ckt_counters.automatic_last_ms = (uint64_t)(ckt_net_now_ms() - image->began_ms);
 	chain->problem[0] = 0;
 	chain->wait = 1;
 	ckt_automatic_count(chain, image->state.owner);
@@ -299,7 +304,8 @@ static bool take(struct ckt_automatic_chain *chain, struct ckt_session *session,
 	struct image *image = calloc(1, sizeof *image);
 	if (!image)
 		return false;
-	*image = (struct image){.chain = chain, .fd = -1, .whole = whole};
+	*image = (struct image){
+		.chain = chain, .fd = -1, .whole = whole, .began_ms = ckt_net_now_ms()};
 	result = begin(image, session);
 	if (!result)
 		return true;

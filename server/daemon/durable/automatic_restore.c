@@ -17,6 +17,7 @@
 #include "checkpoint/format/broker.h"
 #include "rpc/session_key.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/metrics/counters.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/restore_claim.h"
@@ -181,6 +182,7 @@ static int start(struct ckt_peer *peer, struct ckt_automatic_chain *chain,
 	ckt_info("session %s: restoring it from its automatic images, up to command %llu",
 		chain->id, (unsigned long long)state->executed);
 	result = ckt_session_create(peer->server, &spec, ret_session, ret_message, CKT_MESSAGE_MAX);
+	ckt_counters.returns_from_image += !result;
 	close(fd);
 	/* On failure the session had the chain, and let it go. */
 	return result;

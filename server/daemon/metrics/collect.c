@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "server/daemon/events.h"
+#include "server/daemon/metrics/automatic_metrics.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/metrics/families.h"
 #include "server/daemon/metrics/owners.h"
@@ -269,6 +270,7 @@ static void put_events(struct ckt_server *server, struct ckt_metric_writer *to)
 	ckt_metric_begin(to, CKT_METRIC_STOPS);
 	ckt_metric_put_histogram(to, NULL, counters->stops, bounds, CKT_STOP_BUCKETS,
 		(double)counters->stop_us * 1e-6);
+	ckt_metrics_put_automatic(server, to);
 	ckt_metric_begin(to, CKT_METRIC_MIGRATIONS);
 	ckt_metric_put(to, NULL, (double)counters->events[CKT_EVENT_MOVED]);
 	ckt_metric_begin(to, CKT_METRIC_DECISIONS);

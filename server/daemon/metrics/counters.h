@@ -46,6 +46,9 @@ struct ckt_counters {
 	uint64_t decisions[CKT_COUNTED_QUESTIONS][CKT_COUNTED_ANSWERS];
 	uint64_t strangers[CKT_COUNTED_LIMITS]; /* messages that strangers brought about */
 	uint64_t checkpoints, checkpoint_failures, checkpoint_bytes;
+	/* images that count, of --auto-checkpoint; the last one's time */
+	uint64_t automatic_images, automatic_failures, automatic_bytes, automatic_last_ms;
+	uint64_t returns_from_image, returns_from_nothing;
 	uint64_t stops[CKT_STOP_BUCKETS], stop_us;
 	uint64_t turns[CKT_DEVICES_MAX][CKT_COUNTED_TURNS];
 };

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include "inside.h"
 #include "server/daemon/durable/automatic_option.h"
 #include "server/daemon/durable/chain_job.h"
+#include "server/daemon/metrics/collect.h"
+#include "server/daemon/metrics/owners.h"
 
 #define SESSION "0000000000ca"
 
@@ -87,10 +90,34 @@ static ckt_control_durable_res list(int fd)
 	return res;
 }
 
+/* A sample of /metrics; -1: there is none. */
+static double metric(const char *name)
+{
+	size_t size;
+	double value = -1;
+	char *text = ckt_metrics_collect(&server, false, &size), *at = text;
+	while (at && (at = strstr(at, name)) && at > text && at[-1] != '\n')
+		at++;
+	if (at)
+		value = strtod(at + strlen(name), NULL);
+	free(text);
+	return value;
+}
+
 static void test_image(void)
 {
 	begin();
+	double written = metric("cricket_automatic_images_total{result=\"written\"}"),
+	       failed = metric("cricket_automatic_images_total{result=\"failed\"}");
 	struct ckt_session *session = saved_session();
+	IS(metric("cricket_automatic_images_total{result=\"written\"}"), written + 1);
+	IS(metric("cricket_automatic_image_period_seconds"), 3600);
+	IS(metric("cricket_automatic_image_age_seconds{session=\"" SESSION "\"}"), 0);
+	session->status.executed = session->chain->state.executed + 1;
+	session->chain->state.when -= 50;
+	YES(metric("cricket_automatic_image_age_seconds{session=\"" SESSION "\"}") >= 50);
+	session->chain->state.when += 50;
+	session->status.executed--;
 	IS(worker.calls[CKT_WORKER_SAVE2], 1);
 	IS(worker.calls[CKT_WORKER_DURABLE], 1);
 	/* Nothing was executed since: nothing is written. */
@@ -111,6 +138,7 @@ static void test_image(void)
 	take(session);
 	IS(session->chain->state.count, 1);
 	TEXT(session->chain->problem, "the disk is broken");
+	IS(metric("cricket_automatic_images_total{result=\"failed\"}"), failed + 1);
 	worker.status = 0;
 	/* What ends on purpose leaves nothing. */
 	session->phase = CKT_SESSION_ENDING;
