@@ -202,6 +202,7 @@ static const struct {
 	PROTOCOL(ckt_control_drain_res),
 	PROTOCOL(ckt_worker_durable_args),
 	PROTOCOL(ckt_worker_automatic_args),
+	PROTOCOL(ckt_worker_afresh_args),
 	PROTOCOL(ckt_worker_automatic_res),
 	PROTOCOL(ckt_control_durable_res),
 	PROTOCOL(ckt_control_image_mac_args),
