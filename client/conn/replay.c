@@ -362,4 +362,5 @@ void ckt_replay_attached(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 	conn->copy = copy;
 	replay->partial_copy = 0;
 	replay->refused_afresh = false;
+	replay->absent_ms = 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "client/conn/replay.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "client/conn/settings.h"
@@ -210,4 +211,70 @@ static void test_copies(void)
 	close_durable(peer);
 }
 
-UNIT_SUITE(replay, {"kept", test_kept}, {"lost", test_lost}, {"copies", test_copies})
+/* Whether the session may begin again, a second after it was absent. */
+static bool begins(void)
+{
+	struct ckt_replay *replay = ckt_conn.replay;
+	ckt_replay_absent(&ckt_conn);
+	replay->absent_ms = 0;
+	NO(ckt_replay_afresh_begin(&ckt_conn));
+	if (!replay->absent_ms)
+		return false;
+	replay->absent_ms -= 1000;
+	bool good = ckt_replay_afresh_begin(&ckt_conn);
+	IS(good, ckt_replay_asks_afresh(&ckt_conn));
+	return good;
+}
+
+/* A session that begins again from nothing. */
+static void test_afresh(void)
+{
+	ckt_capability c[CKT_REPLAY_PAST_MAX + 4];
+	int peer = open_durable();
+	ckt_conn.next_seq = 1000;
+	ckt_conn.executed = 5;
+	parts_stderr_begin();
+	YES(begins());
+	IS(ckt_replay_capabilities(&ckt_conn, c), 3);
+	TEXT(c[2].name, CKT_CAPABILITY_AFRESH);
+	/* Not reached: another try. */
+	ckt_replay_afresh_end(&ckt_conn, -EAGAIN);
+	IS(ckt_replay_capabilities(&ckt_conn, c), 2);
+	for (unsigned i = 0; i < 3; i++) {
+		YES(begins());
+		ckt_replay_afresh_end(&ckt_conn, 0);
+	}
+	/* Three lives without progress; with progress it goes on. */
+	ckt_conn.executed = 6;
+	for (unsigned i = 0; i < 3; i++) {
+		YES(begins());
+		ckt_replay_afresh_end(&ckt_conn, 0);
+	}
+	NO(begins());
+	HAS(parts_stderr_end(), "died 4 times after command 6");
+	close_durable(peer);
+	/* Refused: never again, until it has gone on. */
+	peer = open_durable();
+	YES(begins());
+	ckt_replay_absent(&ckt_conn);
+	ckt_replay_afresh_end(&ckt_conn, -ENOENT);
+	NO(begins());
+	attach(101, 0);
+	IS(ckt_conn.replay->absent_ms, 0);
+	YES(begins());
+	ckt_replay_afresh_end(&ckt_conn, -EAGAIN);
+	/* A place that may have it. */
+	ckt_conn.replay->absent = false;
+	NO(ckt_replay_afresh_begin(&ckt_conn));
+	IS(ckt_conn.replay->absent_ms, 0);
+	/* Something is forgotten. */
+	ckt_conn.next_seq = 1000;
+	ckt_replay_durable(&ckt_conn, 1);
+	NO(begins());
+	close_durable(peer);
+	NO(ckt_replay_asks_afresh(&ckt_conn));
+	NO(ckt_replay_afresh_begin(&ckt_conn));
+}
+
+UNIT_SUITE(replay, {"kept", test_kept}, {"lost", test_lost}, {"copies", test_copies},
+	{"afresh", test_afresh})
