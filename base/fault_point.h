@@ -49,6 +49,9 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_JOB_MOVE_RELEASED = 221, /* the first session of it has ended there */
 	CKT_FAULT_CTL_DRAIN_BEGUN = 222,       /* the server drains, but nothing has moved */
 	CKT_FAULT_CTL_DRAIN_MOVED = 223,       /* a session has moved, others have not */
+	CKT_FAULT_REPLICA_SENT = 224,          /* an image is at the other server, in a stage */
+	CKT_FAULT_REPLICA_IMAGES = 225,        /* all are, but they do not count there */
+	CKT_FAULT_REPLICA_KEPT = 226,          /* they count there, but nobody knows it here */
 	/* the files of a certificate are on the disk, but the ledger does not know it */
 	CKT_FAULT_CTL_CERTIFICATE_WRITTEN = 230,
 	/* the ledger knows it, but its files have no names */

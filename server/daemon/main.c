@@ -43,6 +43,7 @@
 #include "server/daemon/image/image_mac.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/image/stage.h"
@@ -351,6 +352,8 @@ static int init_sessions(struct ckt_server *server, char *message)
 	if (!result)
 		result = ckt_automatic_init(server, message, MESSAGE_SIZE);
 	if (!result)
+		result = ckt_replica_init(server, message, MESSAGE_SIZE);
+	if (!result)
 		result = ckt_daemon_events_init(server, message, MESSAGE_SIZE);
 	if (!result)
 		ckt_worker_bounds_init(server);
@@ -435,6 +438,7 @@ static void fini(struct ckt_server *server)
 		ckt_peer_close(server->peers_first);
 	ckt_metrics_close(server->metrics);
 	ckt_automatic_fini(server);
+	ckt_replica_fini(server);
 	ckt_stages_fini(server);
 	ckt_daemon_nvml_fini(server);
 	ckt_compiler_fini(server);

@@ -11,6 +11,7 @@
 #include "rpc/net.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/durable/automatic_option.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/options.h"
 #include "server/daemon/policy/ledger.h"
 #include "server/daemon/policy/wait_policy.h"
@@ -49,6 +50,21 @@ static int check_automatic(const char *value)
 	unsigned seconds;
 	bool asked;
 	return ckt_automatic_parse(value, &seconds, &asked);
+}
+
+static int check_replicate(const char *value)
+{
+	struct ckt_address address;
+	char problem[512];
+	return ckt_address_parse(value, &address, problem, sizeof problem) ? -EINVAL : 0;
+}
+
+static int check_lease(const char *value)
+{
+	char *end;
+	unsigned long number = strtoul(value, &end, 10);
+	number *= *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
+	return number >= CKT_REPLICA_LEASE_MIN_S && number <= CKT_REPLICA_LEASE_MAX_S ? 0 : -EINVAL;
 }
 
 static int check_positive(const char *value)
@@ -369,6 +385,17 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "where these images lie, which several servers may share (default: below --image-dir), mode 0700",
 		 CKT_VALUE_DIRECTORY},
 		CKT_SERVER_OPTION_TEXT, AT(auto_dir), check_absolute, "give an absolute path"},
+	{{"replicate", "HOST[:PORT]",
+		 "send these images to that server, too, from which a session comes back when this server is lost"},
+		CKT_SERVER_OPTION_TEXT, AT(replicate), check_replicate,
+		"write an address such as gpu2 or gpu2:7350"},
+	{{"replicate-token", "FILE", "the token of an administrator there", CKT_VALUE_FILE},
+		CKT_SERVER_OPTION_TEXT, AT(replicate_token), check_absolute,
+		"give an absolute path"},
+	{{"replicate-lease", "TIME",
+		 "a session that has not reached its replica for so long ends here, and may start there (default 20s)"},
+		CKT_SERVER_OPTION_SECONDS, AT(replicate_lease), check_lease,
+		"write a time from 2s to 1h"},
 	{{"metrics", "ADDRESS",
 		 "serve OpenMetrics for Prometheus at /metrics, and /healthz and /readyz, over HTTP: HOST:PORT or unix:PATH"},
 		CKT_SERVER_OPTION_TEXT, AT(metrics), check_metrics,

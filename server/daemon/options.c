@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/size_text.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/option_table.h"
 
 int ckt_options_gpus_parse(
@@ -185,6 +186,7 @@ void ckt_options_init(struct ckt_options *options)
 		.log_burst = 10,
 		.grace = 10,
 		.claim_timeout = 300,
+		.replicate_lease = CKT_REPLICA_LEASE_S,
 		.drain = 5,
 		.max_wait = 60,
 		.log = strdup("auto"),

@@ -72,6 +72,9 @@ struct ckt_options {
 	char *on_term;           /* NULL or "checkpoint:DIR" */
 	char *auto_checkpoint;   /* see ckt_automatic_parse; NULL: none */
 	char *auto_dir;          /* NULL: automatic below --image-dir */
+	char *replicate;         /* HOST[:PORT]; NULL: no replicas */
+	char *replicate_token;   /* a file; NULL: none */
+	unsigned replicate_lease; /* seconds */
 	char *metrics;           /* HOST:PORT or unix:PATH; NULL: none */
 	bool insecure_plaintext; /* metrics, and without TLS sessions, may leave the host */
 	char *log;               /* "auto", "stderr" or "journal" */

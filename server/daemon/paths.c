@@ -44,6 +44,12 @@ int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX])
 		"../worker/cricket-worker", X_OK, ret_path);
 }
 
+int ckt_paths_find_replicator(char ret_path[CKT_PATH_MAX])
+{
+	return find("cricket-replicator", "../libexec/cricket/cricket-replicator",
+		"../../ctl/cricket-replicator", X_OK, ret_path);
+}
+
 int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX])
 {
 	return find("soft/libcuda.so.1", "../libexec/cricket/soft/libcuda.so.1",

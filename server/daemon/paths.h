@@ -5,6 +5,7 @@
 #include "server/daemon/server.h"
 
 int ckt_paths_find_worker(char ret_path[CKT_PATH_MAX]);
+int ckt_paths_find_replicator(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_soft(char ret_path[CKT_PATH_MAX]);
 int ckt_paths_find_inside(char ret_path[CKT_PATH_MAX]);
 

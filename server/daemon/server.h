@@ -33,6 +33,7 @@
 struct ckt_admission;
 struct ckt_audit;
 struct ckt_automatic;
+struct ckt_replicator;
 struct ckt_compiler;
 struct ckt_image_keys;
 struct ckt_policy;
@@ -157,6 +158,7 @@ struct ckt_server {
 
 	struct ckt_module_cache *module_cache; /* NULL: none */
 	struct ckt_automatic *automatic;       /* see durable/automatic.h; NULL: no images */
+	struct ckt_replicator *replicator;     /* see durable/replica.h; NULL: no replicas */
 
 	struct ckt_source signals;
 	struct ckt_worker_bounds bounds; /* see worker_bounds.h */

@@ -16,6 +16,7 @@
 #include "rpc/net.h"
 #include "server/daemon/durable/automatic_option.h"
 #include "server/daemon/durable/chain_job.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/session/session.h"
@@ -70,7 +71,9 @@ static void sweep_directory(const struct ckt_automatic *automatic)
 				   fstat(fd, &st) == 0) &&
 			time(NULL) - st.st_mtime > AGE_MAX_S;
 		/* A session that ended while no server was here is wanted by nobody. */
-		bool gone = old || ckt_chain_is_over(fd);
+		unsigned left_s;
+		bool gone = (old || ckt_chain_is_over(fd)) &&
+			!ckt_replica_is_leased(fd, entry->d_name, &left_s);
 		int lock = gone ? ckt_chain_lock(fd, false) : -1;
 		if (lock >= 0) {
 			ckt_info("session %s: removing its automatic images: nobody came for them",
@@ -233,6 +236,7 @@ void ckt_automatic_begin(struct ckt_session *session)
 		ckt_broker_stop(session->chain->broker);
 		session->chain->broker = NULL;
 		session->chain->alive_ms = ckt_net_now_ms();
+		ckt_replica_begin(session);
 		if (!session->chain->busy)
 			ckt_automatic_wait(session->chain);
 		return;
@@ -249,6 +253,7 @@ void ckt_automatic_begin(struct ckt_session *session)
 		return;
 	}
 	session->chain = chain;
+	ckt_replica_begin(session);
 	ckt_automatic_wait(chain);
 }
 
@@ -280,6 +285,7 @@ static void remove_images(struct ckt_automatic_chain *chain)
 {
 	struct ckt_server *server = chain->server;
 	ckt_timer_clear(&chain->timer);
+	ckt_replica_drop(server, chain->id);
 	if (chain->dir_fd < 0 ||
 		ckt_chain_drop(&server->loop, server->automatic->dir_fd, chain->dir_fd, chain->id,
 			removed, chain))

@@ -14,6 +14,7 @@
 #include "rpc/net.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/chain_job.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/metrics/counters.h"
@@ -164,6 +165,9 @@ static void committed(struct image *image)
 		(unsigned long long)chain->state.images[chain->state.count - 1].bytes,
 		(unsigned long long)chain->state.executed);
 	struct ckt_worker_durable_args args = {.executed = chain->state.executed};
+	/* Otherwise the client is told once the replica has it, too. */
+	if (ckt_replica_send(chain))
+		return;
 	if (session && session->phase == CKT_SESSION_LIVE)
 		ckt_session_call(session, CKT_WORKER_DURABLE,
 			(xdrproc_t)xdr_ckt_worker_durable_args, &args, -1,

@@ -18,6 +18,7 @@
 #include "rpc/session_key.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/metrics/counters.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/restore_claim.h"
@@ -118,6 +119,8 @@ static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *
 		note_progress(state, peer->hello.acked);
 	if (!result)
 		result = check_state(peer, state, ret_message);
+	if (!result)
+		result = ckt_replica_take(chain->dir_fd, chain->id);
 	if (result)
 		return result;
 	chain->last_copy = state->copy;
@@ -207,6 +210,8 @@ int ckt_automatic_resume(
 		result = check_peer(peer, &state, ret_message);
 	else
 		result = -ENOENT;
+	if (!result)
+		result = ckt_replica_may_start(peer->server, fd, id, ret_message);
 	struct ckt_automatic_chain *chain =
 		result ? NULL : ckt_automatic_chain_new(peer->server, id);
 	if (!chain) {

@@ -22,7 +22,7 @@ struct job {
 	bool threaded;
 	int parent_fd, dir_fd, image_fd; /* parent_fd -1: a commit; image_fd -1: a drop */
 	struct ckt_chain_state state;
-	bool clean;
+	bool clean, foreign;
 	int result;
 	ckt_chain_job_done done;
 	void *context;
@@ -36,7 +36,8 @@ static void *run(void *opaque)
 	if (job->parent_fd >= 0) {
 		ckt_chain_remove(job->parent_fd, job->dir_fd, job->state.session);
 	} else {
-		job->result = fsync(job->image_fd) ? -errno : 0;
+		bool failed = job->foreign ? syncfs(job->dir_fd) : fsync(job->image_fd);
+		job->result = failed ? -errno : 0;
 		if (!job->result)
 			job->result = ckt_chain_write(job->dir_fd, &job->state);
 		if (!job->result && job->clean)
@@ -135,6 +136,20 @@ int ckt_chain_commit(struct ckt_loop *loop, int dir_fd, int image_fd,
 			.image_fd = image_fd,
 			.state = *state,
 			.clean = clean,
+			.done = done,
+			.context = context});
+}
+
+int ckt_chain_commit_foreign(struct ckt_loop *loop, int dir_fd, const struct ckt_chain_state *state,
+	ckt_chain_job_done done, void *context)
+{
+	return begin(loop,
+		&(struct job){.parent_fd = -1,
+			.dir_fd = dir_fd,
+			.image_fd = -1,
+			.state = *state,
+			.clean = true,
+			.foreign = true,
 			.done = done,
 			.context = context});
 }

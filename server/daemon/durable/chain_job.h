@@ -21,6 +21,12 @@ typedef void (*ckt_chain_job_done)(void *context, int result);
  */
 int ckt_chain_commit(struct ckt_loop *loop, int dir_fd, int image_fd,
 	const struct ckt_chain_state *state, bool clean, ckt_chain_job_done done, void *context);
+/*
+ * The same for images that a peer wrote, whose files are not on the disk yet: all of the file system
+ * is synchronized.
+ */
+int ckt_chain_commit_foreign(struct ckt_loop *loop, int dir_fd, const struct ckt_chain_state *state,
+	ckt_chain_job_done done, void *context);
 /* Removes the chain.  Precondition: done keeps its lock until then. */
 int ckt_chain_drop(struct ckt_loop *loop, int parent_fd, int dir_fd, const char *session,
 	ckt_chain_job_done done, void *context);

@@ -360,6 +360,10 @@ void ckt_chain_remove(int parent_fd, int dir_fd, const char *session)
 	/* First what makes the rest an image. */
 	unlinkat(dir_fd, STATE, 0);
 	unlinkat(dir_fd, FRESH, 0);
+	/* See replica.h. */
+	unlinkat(dir_fd, "replica", 0);
+	unlinkat(dir_fd, "replica.new", 0);
+	unlinkat(dir_fd, "replicated", 0);
 	ckt_chain_clean(dir_fd, NULL);
 	unlinkat(dir_fd, LOCK, 0);
 	unlinkat(parent_fd, session, AT_REMOVEDIR);

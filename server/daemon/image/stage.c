@@ -204,6 +204,27 @@ void ckt_stages_fini(struct ckt_server *server)
 		rmdir(server->image_dir);
 }
 
+int ckt_stage_give(struct ckt_peer *peer, const char *name, int dir_fd, const char *new_name)
+{
+	struct ckt_server *server = peer->server;
+	struct ckt_stage *stage = ckt_stage_find(peer, name);
+	if (!stage || !stage->temporary || stage->peer != peer)
+		return -ENOENT;
+	/* From here on no thread writes in it. */
+	ckt_stage_data_destroy(stage->data);
+	stage->data = NULL;
+	/* An earlier try's: a plain rename replaces an empty directory only. */
+	if (renameat2(server->image_dir_fd, stage->name, dir_fd, new_name, RENAME_NOREPLACE))
+		return -errno;
+	if (stage->space)
+		ckt_daemon_image_space_release(stage->space, stage->counted_bytes);
+	ckt_daemon_image_space_put(stage->space);
+	stage->space = NULL;
+	stage->temporary = false;
+	stage_free(server, stage);
+	return 0;
+}
+
 void ckt_stage_peer_gone(struct ckt_peer *peer)
 {
 	for (struct ckt_stage *stage = peer->server->stages, *next; stage; stage = next) {

@@ -41,6 +41,11 @@ bool ckt_stage_has_room(struct ckt_peer *peer, struct ckt_stage *stage, uint64_t
 	char buffer[CKT_MESSAGE_MAX]);
 /* A worker has written in it: counts its present size for its owner. */
 void ckt_stage_recount(struct ckt_peer *peer, const char *name);
+/*
+ * A stage that this connection made becomes that name in another directory, and is no stage any
+ * more.  0 or -errno; -ENOENT: it made none of that name.
+ */
+int ckt_stage_give(struct ckt_peer *peer, const char *stage, int dir_fd, const char *name);
 /* The peer ends. */
 void ckt_stage_peer_gone(struct ckt_peer *peer);
 /* [a-z0-9-]+, bounded. */

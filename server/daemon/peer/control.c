@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "checkpoint/format/broker.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/image/image_mac.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/session/job.h"
@@ -549,6 +550,10 @@ union control_args {
 	ckt_control_trace_args trace;
 	ckt_control_limit_args limit;
 	ckt_control_drain_args drain;
+	ckt_control_replica_look_args replica_look;
+	ckt_control_replica_image_args replica_image;
+	ckt_control_replica_keep_args replica_keep;
+	ckt_control_replica_lease_args replica_lease;
 	ckt_control_image_mac_args image_mac;
 	ckt_control_decide_args decide;
 };
@@ -610,6 +615,16 @@ static const struct call calls[] = {
 	[CKT_CONTROL_CONNECTIONS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_connections},
 	[CKT_CONTROL_REPLACE] = {NULL, ckt_control_replace},
 	[CKT_CONTROL_DRAIN] = {(xdrproc_t)xdr_ckt_control_drain_args, ckt_control_drain},
+	[CKT_CONTROL_REPLICA_LOOK] = {(xdrproc_t)xdr_ckt_control_replica_look_args,
+		ckt_control_replica_look},
+	[CKT_CONTROL_REPLICA_IMAGE] = {(xdrproc_t)xdr_ckt_control_replica_image_args,
+		ckt_control_replica_image},
+	[CKT_CONTROL_REPLICA_KEEP] = {(xdrproc_t)xdr_ckt_control_replica_keep_args,
+		ckt_control_replica_keep},
+	[CKT_CONTROL_REPLICA_LEASE] = {(xdrproc_t)xdr_ckt_control_replica_lease_args,
+		ckt_control_replica_lease},
+	[CKT_CONTROL_REPLICA_DROP] = {(xdrproc_t)xdr_ckt_control_session_args,
+		ckt_control_replica_drop},
 	[CKT_CONTROL_DURABLE] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_durable_list},
 	[CKT_CONTROL_DECIDE] = {(xdrproc_t)xdr_ckt_control_decide_args, ckt_control_decide},
 	[CKT_CONTROL_FACTS] = {(xdrproc_t)xdr_ckt_control_events_args, ckt_control_facts},

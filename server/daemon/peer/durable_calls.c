@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/session/session.h"
@@ -21,7 +22,8 @@ static void fill(const struct ckt_session *session, ckt_control_durable *ret)
 			? session->status.executed - state->executed
 			: 0,
 		.restores = state->restores,
-		.problem = (char *)chain->problem};
+		.problem = (char *)(*chain->problem ? chain->problem
+					: ckt_replica_problem(session->server, session->id))};
 	for (unsigned i = 0; i < state->count; i++)
 		ret->bytes += state->images[i].bytes;
 }

@@ -85,6 +85,7 @@ void ckt_peer_audit_end(struct ckt_peer *peer, const void *result)
 	 * cricketctl top, too, would fill it.
 	 */
 	if ((peer->proc == CKT_CONTROL_TRACE_READ || peer->proc == CKT_CONTROL_WATCH ||
+		    peer->proc == CKT_CONTROL_REPLICA_LEASE ||
 		    (peer->proc == CKT_CONTROL_FACTS && peer->facts_calls > 1)) &&
 		strcmp(record.result, "ok") == 0)
 		return;

@@ -134,7 +134,7 @@ int ckt_daemon_request_connect(struct ckt_session *session, enum ckt_link_kind k
 static enum ckt_link_kind link_of(const struct ckt_session *session, uint32_t proc)
 {
 	return proc == CKT_WORKER_LEASE_RECALL || proc == CKT_WORKER_LEASE_WAITED ||
-			proc == CKT_WORKER_LEASE_PRESS
+			proc == CKT_WORKER_LEASE_PRESS || proc == CKT_WORKER_FENCE
 		? CKT_LINK_LEASE
 		: proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 ||
 			proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||

@@ -33,6 +33,7 @@
 #include "server/worker/session/lane.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
+#include "server/worker/session/deadline.h"
 #include "server/worker/session/control_operations.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/group.h"
@@ -769,6 +770,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_AUTOMATIC] = ckt_automatic_serve,
 		[CKT_WORKER_AFRESH] = ckt_automatic_serve_afresh,
 		[CKT_WORKER_MANIFEST] = manifest,
+		[CKT_WORKER_FENCE] = ckt_deadline_serve,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]
 		? serve[proc](request)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chains of automatic images that a second server keeps (--replicate), and the lease that keeps a
+ * session from running at both.
+ *
+ *	here                                              there
+ *	DIR/SESSION/replicated: a replica may count       DIR/SESSION/replica: nothing starts before the lease is over
+ *	replicator --LOOK, IMAGE...--> images are there
+ *	worker gets a deadline (FENCE), then KEEP ------> they count; a lease of --replicate-lease begins
+ *	replicator --LEASE, again and again-------------> the lease begins anew
+ *	   answered: the deadline moves                   over: HELLO RESUME removes `replica`, and starts it
+ *	   not answered: the kernel kills the worker      from then on LEASE and KEEP are refused
+ *
+ * The deadline counts from before the call, and ends a fifth of the lease early.  So it is over
+ * before the lease is, as long as the two clocks' speeds differ by less than that.  Dates are not
+ * used.  While `replicated` exists, the session starts here only with a lease that is not over.
+ *
+ * Threading: the loop's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rpc/session.h"
+
+struct ckt_automatic_chain;
+struct ckt_peer;
+struct ckt_server;
+struct ckt_session;
+
+/* Seconds: the default, and what --replicate-lease takes. */
+enum { CKT_REPLICA_LEASE_S = 20, CKT_REPLICA_LEASE_MIN_S = 2, CKT_REPLICA_LEASE_MAX_S = 3600 };
+
+/* ---- replica_send.c: the server that has the session */
+
+/* Starts the process that sends, if it is wanted. -errno with the reason. */
+int ckt_replica_init(struct ckt_server *server, char *ret_message, size_t message_size);
+void ckt_replica_fini(struct ckt_server *server);
+/*
+ * The chain counts here, up to that command: it is sent.  False: there is no replica, and what
+ * counts here is all that counts.
+ */
+bool ckt_replica_send(struct ckt_automatic_chain *chain);
+/* The chain is removed here, so it is there. */
+void ckt_replica_drop(struct ckt_server *server, const char *session);
+/*
+ * Whether the session may start here from its chain: 0; -EBUSY with the reason: not now, ask again;
+ * -ENOENT: it went on there.
+ */
+int ckt_replica_may_start(struct ckt_server *server, int dir_fd, const char *session,
+	char ret_message[CKT_MESSAGE_MAX]);
+/* The worker of a session has come to be, or was found: it gets its deadline. */
+void ckt_replica_begin(struct ckt_session *session);
+/* Why the replica is behind; empty: it is not. */
+const char *ckt_replica_problem(const struct ckt_server *server, const char *session);
+
+/* ---- replica_keep.c: the server that has the replica */
+
+void ckt_replica_keep_init(void);
+void ckt_replica_keep_fini(void);
+/* Whether another server may still have the session; ret_left_s: for how long at most. */
+bool ckt_replica_is_leased(int dir_fd, const char *session, unsigned *ret_left_s);
+/* The session goes on here: its former server gets no lease any more.  0 or -errno. */
+int ckt_replica_take(int dir_fd, const char *session);
+
+/* Calls of control.x. */
+void ckt_control_replica_look(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_replica_image(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_replica_keep(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_replica_lease(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_replica_drop(struct ckt_peer *peer, void *decoded, int *passed_fd);
