@@ -86,8 +86,18 @@ class Replicate(Whole):
         self.wait(whole)
         return found["session"]
 
+    @staticmethod
+    def workers(server):
+        """Without the process that sends replicas."""
+        found = []
+        for pid in server.workers():
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+                if f.read().startswith("cricket-worker"):
+                    found.append(pid)
+        return found
+
     def kill_all(self, server):
-        workers = server.workers()
+        workers = self.workers(server)
         server.kill()
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
@@ -127,7 +137,7 @@ class Replicate(Whole):
         first, second = self.pair()
         taker = self.taker(first, second)
         self.replicated(first)
-        workers = first.workers()
+        workers = self.workers(first)
         first.kill()
         # Its client still reaches the worker; nobody moves the worker's deadline.
         runner.end_all(workers, "the lease is over")
@@ -153,7 +163,7 @@ class Replicate(Whole):
         first, second = self.pair()
         taker = self.taker(first, second)
         session = self.replicated(first)
-        workers = first.workers()
+        workers = self.workers(first)
         second.kill()
         runner.end_all(workers, "the lease is over")
         self.assertEqual(runner.sessions_of(self.tree, first), [])
@@ -190,6 +200,46 @@ class Replicate(Whole):
         self.assertEqual(os.listdir(self.images("second")), [])
         self.assertEqual(taker.ask("fill", 3), 0)
         self.assertEqual(taker.ask("check", 3), 0)
+
+    def test_no_room(self):
+        """The other server has no room: one line there, the older replica and the images here stay."""
+        token = self.token("alice", "--role", "administrator")
+        user = self.token("bob")
+        second = self.saving("second", "--tokens", self.tokens, "--image-space", "24M")
+        first = self.saving("first", "--tokens", self.tokens, "--replicate", second.tcp, "--replicate-lease", LEASE, "--replicate-token", token)
+        unix, first.address = first.address, first.tcp
+        taker = self.taker(first, second, CRICKET_TOKEN_FILE=user)
+        first.address = unix
+        session = self.replicated(first)
+        self.assertEqual(taker.ask("alloc", 64), 0)
+        self.assertEqual(taker.ask("fill", 8), 0)
+        self.wait(lambda: "replica" in ((self.image(first) or {}).get("problem") or ""))
+        before = self.executed("second", session)
+        self.wait(lambda: self.image(first)["executed"] > before)
+        self.assertEqual(taker.ask("check", 8), 0)
+        self.assertEqual(self.log_of(first).count("no replica of its image"), 1)
+        # What did not fit has left nothing.
+        left = [n for n in os.listdir(os.path.join(self.images("second"), session)) if n.isdigit()]
+        self.assertEqual(len(left), self.state("second", session).count("\nimage "))
+
+    def test_forged(self):
+        """A replica does not start before the lease is over, and a chain without `replica` is nobody else's to write."""
+        first, second = self.pair()
+        taker = self.taker(first, second)
+        session = self.replicated(first)
+        self.kill_all(first)
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertIn("its server may still run it", self.log_of(second))
+        state = self.state("second", session)
+        first = self.saving("first", "--replicate", second.address, "--replicate-lease", LEASE)
+        # Its old server asks, for it has the chain and a client that comes to it first.
+        other = Taker(self, first)
+        self.takers.append(other)
+        self.assertEqual(other.ask("alloc", 1), 0)
+        self.wait(lambda: len(self.replicas("second")) == 2)
+        self.assertIn("generation", state)
+        self.assertEqual(self.state("second", session).split("copy ")[1].split()[0], state.split("copy ")[1].split()[0])
+        self.assertEqual(taker.ask("check", 7), 0)
 
     def test_kills(self):
         """The first server and its worker die at random moments (CKT_TEST_KILLS of them)."""

@@ -49,9 +49,9 @@ class Whole(unittest.TestCase):
         self.servers.append(server)
         return server
 
-    def token(self, name):
+    def token(self, name, *options):
         """The file with a new token, which self.tokens then has for servers."""
-        made = json.loads(runner.cricketctl(self.tree, "--json", "token", "add", name, "--tokens", self.tokens))
+        made = json.loads(runner.cricketctl(self.tree, "--json", "token", "add", name, "--tokens", self.tokens, *options))
         path = os.path.join(self.dir, name + ".token")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
             f.write(made["token"] + "\n")
