@@ -18,8 +18,8 @@
 struct replicated {
 	struct replicated *next;
 	char id[CKT_SESSION_ID_SIZE + 1];
-	bool wanted, dropped; /* to be sent; to be removed there */
-	bool leased;          /* the lease thread renews its lease */
+	bool wanted, dropped;  /* to be sent; to be removed there */
+	bool leased;           /* the lease thread renews its lease */
 	int64_t not_before_ms; /* CLOCK_MONOTONIC: after a failure */
 };
 

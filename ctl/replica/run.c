@@ -255,8 +255,7 @@ static bool next_wanted(
 	return found;
 }
 
-static void removed(
-	struct replicator *replicator, const char *id, enum ckt_replica_outcome outcome)
+static void removed(struct replicator *replicator, const char *id, enum ckt_replica_outcome outcome)
 {
 	pthread_mutex_lock(&replicator->lock);
 	struct replicated *one = find(replicator, id, false);

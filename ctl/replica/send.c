@@ -154,8 +154,8 @@ static bool is_there(const uint64_t *images, unsigned count, uint64_t number)
 }
 
 /* The state was read first: an image that it names and that has gone makes this try fail. */
-static int send_images(struct replicator *replicator, const char *session, int dir_fd,
-	const struct state *state)
+static int send_images(
+	struct replicator *replicator, const char *session, int dir_fd, const struct state *state)
 {
 	uint64_t there[IMAGES_MAX];
 	unsigned count;
@@ -205,9 +205,8 @@ enum ckt_replica_outcome ckt_replica_transfer(struct replicator *replicator, con
 	if (status == CKT_EXIT_DONE && !go(replicator, session))
 		return CKT_REPLICA_STOPPED;
 	int64_t before_ms = ckt_replicator_boot_ms();
-	ckt_control_replica_keep_args args = {.session = (char *)session,
-		.state = state.text,
-		.lease_ms = replicator->lease_ms};
+	ckt_control_replica_keep_args args = {
+		.session = (char *)session, .state = state.text, .lease_ms = replicator->lease_ms};
 	if (status == CKT_EXIT_DONE)
 		status = call(replicator, CKT_CONTROL_REPLICA_KEEP,
 			(xdrproc_t)xdr_ckt_control_replica_keep_args, &args);

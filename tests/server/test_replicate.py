@@ -5,7 +5,9 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import sys
+import threading
 import time
 import unittest
 
@@ -14,6 +16,48 @@ from takers import Taker  # noqa: E402
 from whole import Whole, runner  # noqa: E402
 
 LEASE = "2s"
+
+
+class Link:
+    """The way between the servers: cut, it carries nothing and closes nothing."""
+
+    def __init__(self, directory, upstream):
+        self.upstream = upstream
+        self.whole = threading.Event()
+        self.whole.set()
+        self.address = "unix:" + os.path.join(directory, "link")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.address[5:])
+        self.listener.listen(16)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.listener.accept()
+            far = socket.socket(socket.AF_UNIX)
+            try:
+                self.whole.wait()
+                far.connect(self.upstream)
+            except OSError:
+                near.close()
+                continue
+            threading.Thread(target=self.pair, args=(near, far), daemon=True).start()
+
+    def pair(self, near, far):
+        with near, far:
+            back = threading.Thread(target=self.carry, args=(far, near), daemon=True)
+            back.start()
+            self.carry(near, far)
+            back.join()
+
+    def carry(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.whole.wait()
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 class Replicate(Whole):
@@ -171,6 +215,42 @@ class Replicate(Whole):
         self.assertEqual(taker.ask("check", 7), 0)
         both = runner.sessions_of(self.tree, first) + runner.sessions_of(self.tree, second)
         self.assertEqual([s["session"] for s in both], [session])
+
+    def test_cut(self):
+        """Only the servers do not reach each other: the session goes on at one of them, and its first server drops what it has."""
+        second = self.saving("second")
+        link = Link(self.dir, second.socket)
+        first = self.saving("first", "--replicate", link.address, "--replicate-lease", LEASE)
+        taker = self.taker(first, second)
+        session = self.replicated(first)
+        workers = self.workers(first)
+        link.whole.clear()
+        # Its client reaches both.
+        runner.end_all(workers, "the lease is over")
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual(taker.ask("fill", 8), 0)
+        self.assertEqual(runner.sessions_of(self.tree, first), [])
+        self.assertEqual(len(runner.sessions_of(self.tree, second)), 1)
+        link.whole.set()
+        self.wait(lambda: "went on from its replica" in self.log_of(first))
+        self.assertEqual(taker.ask("check", 8), 0)
+        self.assertIn(session, [s["session"] for s in runner.sessions_of(self.tree, second)])
+
+    def test_cut_healed(self):
+        """A cut that is shorter than the lease is not noticed."""
+        second = self.saving("second")
+        link = Link(self.dir, second.socket)
+        first = self.saving("first", "--replicate", link.address, "--replicate-lease", "60s")
+        taker = self.taker(first, second)
+        self.replicated(first)
+        workers = self.workers(first)
+        link.whole.clear()
+        self.assertEqual(taker.ask("fill", 8), 0)
+        self.wait(lambda: not (self.image(first) or {"behind": 1})["behind"])
+        link.whole.set()
+        self.replicated(first)
+        self.assertEqual(self.workers(first), workers)
+        self.assertEqual(taker.ask("check", 8), 0)
 
     def test_never_reached(self):
         """A session without a replica needs no lease; why there is none is told once."""

@@ -105,8 +105,8 @@ static int write_mark(int dir_fd, unsigned lease_ms)
 		return 0;
 	int size = snprintf(text, sizeof text, "%u\n", lease_ms);
 	unlinkat(dir_fd, MARK ".new", 0);
-	int fd = openat(dir_fd, MARK ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		0600);
+	int fd = openat(
+		dir_fd, MARK ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	int result = write(fd, text, (size_t)size) == size && fsync(fd) == 0 ? 0 : -EIO;
@@ -310,8 +310,7 @@ static int has_room(const struct keep *keep, struct ckt_decision *ret_decision)
 	const struct ckt_identity identity = ckt_identity_of_owner(keep->state.owner);
 	const struct held *held = find(keep->state.session);
 	uint64_t bytes = 0, counted = held ? held->counted : 0;
-	struct ckt_image_space *space =
-		ckt_daemon_image_space_get(keep->peer->server, &identity);
+	struct ckt_image_space *space = ckt_daemon_image_space_get(keep->peer->server, &identity);
 	for (unsigned i = 0; i < keep->state.count; i++)
 		bytes += keep->state.images[i].bytes;
 	if (space && bytes > counted)
@@ -444,8 +443,8 @@ void ckt_control_replica_drop(struct ckt_peer *peer, void *decoded, int *passed_
 		*drop = (struct drop){peer, lock};
 		ckt_peer_hold(peer);
 		forget(args->session);
-		error = ckt_chain_drop(&server->loop, server->automatic->dir_fd, fd, args->session,
-			dropped, drop);
+		error = ckt_chain_drop(
+			&server->loop, server->automatic->dir_fd, fd, args->session, dropped, drop);
 		if (error) {
 			ckt_peer_release(peer);
 			free(drop);

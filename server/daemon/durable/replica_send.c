@@ -185,8 +185,9 @@ static void images_are_there(struct ckt_server *server, struct replica *replica)
 	replica->fresh = !marked;
 	/* With an older one counting there, it has a deadline already. */
 	if (!result && !marked)
-		result = session->phase == CKT_SESSION_LIVE ? set_fence(session, until_ms, FENCE_FIRST)
-							    : -EAGAIN;
+		result = session->phase == CKT_SESSION_LIVE
+			? set_fence(session, until_ms, FENCE_FIRST)
+			: -EAGAIN;
 	else if (!result)
 		ckt_replicator_tell(server->replicator->process, "go", replica->id);
 	if (!result && !marked)
@@ -217,8 +218,8 @@ static void lose(struct ckt_server *server, struct replica *replica)
 		ckt_session_kill(session, "it went on from its replica at another server");
 }
 
-static void fail(struct ckt_server *server, struct replica *replica, const char *reason,
-	bool unreachable)
+static void fail(
+	struct ckt_server *server, struct replica *replica, const char *reason, bool unreachable)
 {
 	struct ckt_session *session = find_session(server, replica->id);
 	if (!*replica->problem) {
@@ -312,8 +313,7 @@ void ckt_replica_fini(struct ckt_server *server)
 bool ckt_replica_send(struct ckt_automatic_chain *chain)
 {
 	struct ckt_server *server = chain->server;
-	struct replica *replica =
-		server->replicator ? find_or_make(server, chain->id) : NULL;
+	struct replica *replica = server->replicator ? find_or_make(server, chain->id) : NULL;
 	if (replica)
 		ckt_replicator_tell(server->replicator->process, "send", chain->id);
 	return replica != NULL;

@@ -154,8 +154,8 @@ int ckt_replicator_start(struct ckt_server *server, ckt_replicator_line line,
 		result = launch(process);
 	}
 	if (result) {
-		snprintf(ret_message, message_size, "--replicate: cannot start cricket-replicator: %s",
-			strerror(-result));
+		snprintf(ret_message, message_size,
+			"--replicate: cannot start cricket-replicator: %s", strerror(-result));
 		free(process);
 		return result;
 	}
