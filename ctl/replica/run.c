@@ -175,6 +175,9 @@ static void renew_all(struct replicator *replicator, struct ckt_ctl_server *serv
 	char message[1200], id[CKT_SESSION_ID_SIZE + 1] = "";
 	while (next_leased(replicator, id)) {
 		int64_t before_ms = ckt_replicator_boot_ms();
+		/* Our server gave it up. */
+		if (!is_marked(replicator, id))
+			continue;
 		if (server->fd < 0 &&
 			ckt_ctl_try_connect(&replicator->args, server, message, sizeof message) !=
 				CKT_EXIT_DONE) {

@@ -15,6 +15,8 @@
  *	  cricket-worker --compiler
  *				with the soft GPU in a cage: a direct child that compiles kernels for the workers
  *				(session/compiler_process.h).  It ends when the server and those workers have ended.
+ *	  cricket-replicator	with --replicate: sends automatic images to another server (durable/replicator.h).  It ends with the
+ *				server, and then no lease is renewed.
  *	  cricket-server --tls-process
  *				with --tls-certificate: holds the key, and forks a child for each TLS connection, which carries its
  *				bytes to the server and then to the worker (tls/tls_process.h).

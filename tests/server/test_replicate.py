@@ -82,11 +82,11 @@ class Replicate(Whole):
             return [d for d in os.listdir(self.images(name)) if os.path.exists(os.path.join(self.images(name), d, "state"))]
         return []
 
-    def saving(self, name, *options):
+    def saving(self, name, *options, env=None):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.dir, name, "address"))
         server = self.server(name, "--auto-checkpoint", "1s", "--auto-dir", self.images(name), "--claim-timeout", "30", *options,
-                             env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+                             env={"CRICKET_SOFT_DEVICES": "12.0:8G", **(env or {})})
         server.tcp, server.address = server.address, "unix:" + server.socket
         return server
 
@@ -265,6 +265,24 @@ class Replicate(Whole):
         self.wait(lambda: self.image(first)["taken"] >= 2)
         self.assertEqual(taker.ask("check", 3), 0)
         self.assertEqual(self.log_of(first).count("no replica of its image"), 1)
+
+    def test_faults(self):
+        """The process that sends dies at each point: nothing counts that is not whole, and nothing of the session is lost."""
+        for point in (224, 225, 226):
+            with self.subTest(point=point):
+                second = self.saving("second")
+                first = self.saving("first", "--replicate", second.address, "--replicate-lease", LEASE, env={"CRICKET_FAULT": str(point)})
+                taker = self.taker(first, second)
+                self.wait(lambda: "starting another one" in self.log_of(first))
+                self.assertEqual(len(self.replicas("second")), point == 226)
+                self.assertEqual(taker.ask("check", 7), 0)
+                self.kill_all(first)
+                first = self.saving("first", "--replicate", second.address, "--replicate-lease", LEASE)
+                self.assertEqual(taker.ask("check", 7), 0)
+                taker.end()
+                self.wait(lambda: not self.replicas("second") and not self.replicas("first"))
+                self.kill_all(first)
+                self.kill_all(second)
 
     # ---- Rights and room
 

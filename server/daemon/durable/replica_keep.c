@@ -145,14 +145,15 @@ int ckt_replica_take(int dir_fd, const char *session)
 /* ---- Calls */
 
 /* NULL: it may. */
-static const char *refusal(const struct ckt_peer *peer, const char *session)
+static const char *refusal(const struct ckt_peer *peer, const char *session, bool make)
 {
 	if (!ckt_control_is_administrator(peer))
 		return "only an administrator may keep replicas here: give its token with --replicate-token";
 	if (!peer->server->automatic)
 		return "this server keeps no automatic images, and so no replicas: start it with --auto-checkpoint";
-	if (peer->server->drain.on || peer->server->stopping)
-		return "this server is drained or ends, and takes no replicas";
+	/* Leases of replicas that are here go on: without them their sessions would end. */
+	if (make && (peer->server->drain.on || peer->server->stopping))
+		return "this server is drained or ends, and takes no images for replicas";
 	if (!ckt_chain_id_good(session))
 		return "that is no session ID";
 	return NULL;
@@ -186,7 +187,7 @@ static int open_replica(struct ckt_server *server, const char *session, bool mak
 static int begin(struct ckt_peer *peer, const char *session, bool make,
 	ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
 {
-	const char *why = refusal(peer, session);
+	const char *why = refusal(peer, session, make);
 	int fd = why ? -EPERM : open_replica(peer->server, session, make);
 	buffer[0] = 0;
 	*ret_result = (ckt_control_result){CKT_CONTROL_OK, buffer};

@@ -192,14 +192,20 @@ static void images_are_there(struct ckt_server *server, struct replica *replica)
 		ckt_replicator_tell(server->replicator->process, "go", replica->id);
 	if (!result && !marked)
 		replica->until_ms = until_ms;
-	if (result)
-		ckt_replicator_tell(server->replicator->process, "stop", replica->id);
+	if (!result)
+		return;
+	ckt_replicator_tell(server->replicator->process, "stop", replica->id);
+	if (chain && !marked)
+		tell_durable(session, chain->state.executed);
 }
 
 static void moved_on(struct ckt_server *server, struct replica *replica, int64_t until_ms)
 {
 	struct ckt_session *session = find_session(server, replica->id);
 	if (until_ms <= replica->until_ms)
+		return;
+	/* Of one that was given up meanwhile. */
+	if (session && !is_marked(session->chain->dir_fd))
 		return;
 	replica->until_ms = until_ms;
 	if (session && session->phase == CKT_SESSION_LIVE)
