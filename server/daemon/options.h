@@ -72,9 +72,6 @@ struct ckt_options {
 	char *on_term;           /* NULL or "checkpoint:DIR" */
 	char *auto_checkpoint;   /* see ckt_automatic_parse; NULL: none */
 	char *auto_dir;          /* NULL: automatic below --image-dir */
-	char *replicate;         /* HOST[:PORT]; NULL: no replicas */
-	char *replicate_token;   /* a file; NULL: none */
-	unsigned replicate_lease; /* seconds */
 	char *metrics;           /* HOST:PORT or unix:PATH; NULL: none */
 	bool insecure_plaintext; /* metrics, and without TLS sessions, may leave the host */
 	char *log;               /* "auto", "stderr" or "journal" */
@@ -83,6 +80,9 @@ struct ckt_options {
 	/* files, or "server-key"; the first one writes */
 	struct ckt_list image_key;
 	bool print_config, version, help;
+	char *replicate;          /* HOST[:PORT]; NULL: no replicas */
+	char *replicate_token;    /* a file; NULL: none */
+	unsigned replicate_lease; /* seconds */
 };
 
 void ckt_options_init(struct ckt_options *options);

@@ -22,8 +22,9 @@ static void fill(const struct ckt_session *session, ckt_control_durable *ret)
 			? session->status.executed - state->executed
 			: 0,
 		.restores = state->restores,
-		.problem = (char *)(*chain->problem ? chain->problem
-					: ckt_replica_problem(session->server, session->id))};
+		.problem = (char *)(*chain->problem
+				? chain->problem
+				: ckt_replica_problem(session->server, session->id))};
 	for (unsigned i = 0; i < state->count; i++)
 		ret->bytes += state->images[i].bytes;
 }
