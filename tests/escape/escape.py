@@ -200,8 +200,9 @@ class Test:
     def __init__(self, arg, programs, directory):
         self.arg, self.directory = arg, directory
         self.plans, self.results, self.problems, self.outside = 0, {}, [], Outside(self)
+        network = arg.worker_network if arg.worker_network == "group" else "network" if arg.worker_network == "on" else "soft"
         self.kind = ("offline" if arg.worker_network == "off" else "nvidia") if arg.driver != "soft" else "user" if arg.as_user and not arg.uid_range else \
-            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else "network" if arg.worker_network == "on" else "group" if arg.worker_network == "group" else "soft"
+            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else network
         prefix = arg.bundle or runner.stage(arg.build)
         self.tree = runner.Tree(os.path.join(programs, "tree"))
         for part in ("bin", "lib/cricket", "libexec"):
