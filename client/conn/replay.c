@@ -317,7 +317,8 @@ bool ckt_replay_accepts(const struct ckt_conn *conn, const struct ckt_hello_ok *
 	/* The same worker, or the one that a replay had reached. */
 	if (copy == conn->copy && ok->executed >= conn->executed)
 		return true;
-	if (copy && copy == replay->partial_copy && ok->executed <= conn->executed)
+	if (copy && copy == replay->partial_copy && ok->executed <= conn->executed &&
+		ok->executed >= replay->began)
 		return true;
 	if (!ckt_conn_told(ok, CKT_CAPABILITY_DURABLE) || !before || !known)
 		snprintf(ret_message, message_size,

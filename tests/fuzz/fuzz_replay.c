@@ -351,10 +351,15 @@ static void open_replay(void)
 /* One attempt; partial: the one before broke off at the same copy. */
 static void run(uint64_t executed)
 {
-	static ckt_capability copy = {(char *)CKT_CAPABILITY_COPY, COPY};
+	static ckt_capability told[] = {{(char *)CKT_CAPABILITY_COPY, COPY},
+		{(char *)CKT_CAPABILITY_DURABLE, 1},
+		{(char *)CKT_CAPABILITY_BEFORE, COPY_BEFORE}};
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_transport to = {.operations = &operations, .fd = -1};
-	const struct ckt_hello_ok ok = {.executed = executed, .capabilities = {1, &copy}};
+	const struct ckt_hello_ok ok = {.executed = executed, .capabilities = {3, told}};
+	/* As the caller does. */
+	if (!ckt_replay_accepts(&ckt_conn, &ok, "here", message, sizeof message))
+		return;
 	start = last_seq = executed;
 	asked_count = waits = 0;
 	out_size = in_size = 0;

@@ -208,6 +208,9 @@ static void test_copies(void)
 	IS(ckt_replay_capabilities(&ckt_conn, c), CKT_REPLAY_PAST_MAX + 3);
 	/* One that a replay had reached half way. */
 	YES(accepts(true, 998, 77, 60));
+	/* It said that an image stays, and then that it has not executed so much. */
+	NO(accepts(true, 998, 77, 59));
+	NO(accepts(true, 998, 102, 59));
 	close_durable(peer);
 }
 
