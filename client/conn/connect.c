@@ -175,8 +175,7 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		memcpy(ret->list + ret->count, visible->pieces,
 			visible->count * sizeof *visible->pieces);
 		ret->count += visible->count;
-	}
-	else if (kind == CKT_HELLO_NEW && ckt_settings.durable)
+	} else if (kind == CKT_HELLO_NEW && ckt_settings.durable)
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, 1};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
 		ckt_settings.transport == CKT_TRANSPORT_SHM;

@@ -60,7 +60,7 @@ struct ckt_replay {
 	unsigned beginnings; /* at which the client had seen no command more executed than: */
 	uint64_t began_at;
 	int64_t absent_ms; /* since when no server has it; 0: one may */
-	uint64_t last; /* the last numbered command that was kept or forgotten */
+	uint64_t last;     /* the last numbered command that was kept or forgotten */
 	/* while a replay runs, for its end: the number of an image, and why the log is of no more use */
 	bool running;
 	uint64_t cut_later;

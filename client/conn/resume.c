@@ -103,8 +103,8 @@ static int begin_afresh(struct ckt_conn *conn, struct ckt_transport *ret_found,
 	char moved[CKT_ADDRESS_MAX + 1];
 	if (!ckt_replay_afresh_begin(conn))
 		return -EAGAIN;
-	int result = ckt_connect(conn, conn->address_text, CKT_HELLO_RESUME, 3000, ret_found, ret_ok,
-		moved, sizeof moved, ret_message, message_size);
+	int result = ckt_connect(conn, conn->address_text, CKT_HELLO_RESUME, 3000, ret_found,
+		ret_ok, moved, sizeof moved, ret_message, message_size);
 	if (!result && is_older(conn, ret_ok, conn->address_text, ret_message, message_size)) {
 		ckt_transport_close(ret_found);
 		xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);

@@ -135,12 +135,12 @@ static void answer(enum step step, uint8_t how)
 		ckt_put_u32(p, how);
 	if (step == STEP_DATA)
 		p[how % size] ^= 1 + how / 64;
-	bool waits_for = first && !first->seq && step == STEP_NOT_READY && !ckt_get_u32(
-		&(struct ckt_cursor){.p = first->body, .end = first->body + 4});
+	bool waits_for = first && !first->seq && step == STEP_NOT_READY &&
+		!ckt_get_u32(&(struct ckt_cursor){.p = first->body, .end = first->body + 4});
 	/* Behind a failure there are no results; what a compiler says is told anew. */
 	size_t counts = !first || memcmp(first->body, "\0\0\0", 4) ? 4
-		: first->kind == KIND_LOAD && size > 8           ? 8
-								 : size;
+		: first->kind == KIND_LOAD && size > 8             ? 8
+								   : size;
 	bool differs = first && (memcmp(p, first->body, counts) || header.accept_stat);
 	lied |= first && first->answered && first->seq > start && differs && !waits_for;
 	if (step == STEP_SHORT)
@@ -298,9 +298,10 @@ static void add_library(uint64_t seq)
 {
 	uint8_t record[CKT_MARK_SIZE + CKT_CALL_HEADER_SIZE];
 	ckt_call_header_put(ckt_mark_put(record, CKT_CALL_HEADER_SIZE),
-		&(struct ckt_call_header){
-			.xid = OPEN_XID + (uint32_t)seq, .prog = CKT_LIB_PROG + CKT_LIB_CUFFT,
-			.vers = 1, .proc = 1});
+		&(struct ckt_call_header){.xid = OPEN_XID + (uint32_t)seq,
+			.prog = CKT_LIB_PROG + CKT_LIB_CUFFT,
+			.vers = 1,
+			.proc = 1});
 	ckt_replay_keep(&ckt_conn, record);
 }
 
@@ -352,8 +353,7 @@ static void open_replay(void)
 static void run(uint64_t executed)
 {
 	static ckt_capability told[] = {{(char *)CKT_CAPABILITY_COPY, COPY},
-		{(char *)CKT_CAPABILITY_DURABLE, 1},
-		{(char *)CKT_CAPABILITY_BEFORE, COPY_BEFORE}};
+		{(char *)CKT_CAPABILITY_DURABLE, 1}, {(char *)CKT_CAPABILITY_BEFORE, COPY_BEFORE}};
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_transport to = {.operations = &operations, .fd = -1};
 	const struct ckt_hello_ok ok = {.executed = executed, .capabilities = {3, told}};
@@ -421,10 +421,10 @@ static void write_seeds(const char *to)
 	static const uint8_t whole[8] = {0}, again_head[8] = {0, 0, 0, 0, 0, 3},
 			     cut[8] = {0, 0, 0, 0, 0x81}, no[8] = {0, 0, 0, 0, 0, 0, 0xff};
 	static const uint8_t commands[4 * N] = {KIND_ALLOC | A | LIBRARY, 1, 8, 0, KIND_LAUNCH, 1,
-		0, 0, KIND_QUERY | A, 1, 0, 0, KIND_COPY | A, 1, 30, 0, KIND_WAIT | A | DEFERRED, 1, 0,
-		0, KIND_LOAD | A | CHANCE, 1, 4, 0};
-	static const uint8_t plain[4 * 3] = {KIND_ALLOC | A, 1, 8, 0, KIND_QUERY | A, 1, 0, 0,
-		KIND_COPY | A, 1, 30, 0};
+		0, 0, KIND_QUERY | A, 1, 0, 0, KIND_COPY | A, 1, 30, 0, KIND_WAIT | A | DEFERRED, 1,
+		0, 0, KIND_LOAD | A | CHANCE, 1, 4, 0};
+	static const uint8_t plain[4 * 3] = {
+		KIND_ALLOC | A, 1, 8, 0, KIND_QUERY | A, 1, 0, 0, KIND_COPY | A, 1, 30, 0};
 	static const uint8_t wrong[STEPS] = {0};
 	char name[24];
 	seed(to, "whole", whole, commands, N, wrong, 0);

@@ -112,8 +112,7 @@ static int check(struct ckt_peer *peer, char ret_message[CKT_MESSAGE_MAX])
 			"the client's key does not match the session's id");
 		return -EACCES;
 	}
-	if (has_socket(peer->server, hello->session) ||
-		check_lock(peer->server, hello->session)) {
+	if (has_socket(peer->server, hello->session) || check_lock(peer->server, hello->session)) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"session %s may still have a worker: it cannot start again before that "
 			"has ended",
@@ -161,8 +160,7 @@ int ckt_afresh_tell(struct ckt_session *session, const struct ckt_session_spec *
 	struct ckt_worker_afresh_args args = {.generation = session->generation,
 		.last_copy = told(spec->hello, CKT_CAPABILITY_COPY)};
 	memcpy(args.secret_hash, session->secret_hash, sizeof args.secret_hash);
-	return ckt_session_call(session, CKT_WORKER_AFRESH,
-		(xdrproc_t)xdr_ckt_worker_afresh_args, &args, -1,
-		(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result), CALL_TIMEOUT_MS,
-		answered, NULL);
+	return ckt_session_call(session, CKT_WORKER_AFRESH, (xdrproc_t)xdr_ckt_worker_afresh_args,
+		&args, -1, (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+		CALL_TIMEOUT_MS, answered, NULL);
 }

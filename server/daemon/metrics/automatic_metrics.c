@@ -39,8 +39,8 @@ void ckt_metrics_put_automatic(const struct ckt_server *server, struct ckt_metri
 	ckt_metric_begin(to, CKT_METRIC_AUTOMATIC_AGE);
 	for (const struct ckt_session *s = server->sessions; s; s = s->next)
 		if (s->chain && s->phase == CKT_SESSION_LIVE)
-			ckt_metric_put(to, (const char *const[]){"session", s->id, NULL},
-				age_of(s, now));
+			ckt_metric_put(
+				to, (const char *const[]){"session", s->id, NULL}, age_of(s, now));
 	ckt_metric_begin(to, CKT_METRIC_RETURNS);
 	ckt_metric_put(to, (const char *const[]){"from", "image", NULL},
 		(double)counters->returns_from_image);

@@ -828,8 +828,7 @@ static int session_from_spec(struct ckt_server *server, const struct ckt_session
 		ckt_auth_hash(spec->hello->secret, CKT_SECRET_SIZE, secret_hash);
 	if (spec->afresh)
 		snprintf(id, sizeof id, "%s", spec->hello->session);
-	int result =
-		spec->afresh ? 0 : make_id(server, spec->hello ? secret_hash : NULL, id);
+	int result = spec->afresh ? 0 : make_id(server, spec->hello ? secret_hash : NULL, id);
 	if (result == -EADDRINUSE) {
 		snprintf(ret_message, message_size,
 			"%d sessions already have this client's secret: choose another "

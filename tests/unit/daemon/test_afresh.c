@@ -170,4 +170,5 @@ static void test_lock(void)
 	server.options.auto_checkpoint = server.options.auto_dir = NULL;
 }
 
-UNIT_SUITE(afresh, {"who", test_who}, {"what", test_what}, {"where", test_where}, {"lock", test_lock})
+UNIT_SUITE(
+	afresh, {"who", test_who}, {"what", test_what}, {"where", test_where}, {"lock", test_lock})
