@@ -204,24 +204,24 @@ void ckt_stages_fini(struct ckt_server *server)
 		rmdir(server->image_dir);
 }
 
-int ckt_stage_give(struct ckt_peer *peer, const char *name, int dir_fd, const char *new_name)
+int ckt_stage_give(struct ckt_peer *peer, const char *stage, int dir_fd, const char *name)
 {
 	struct ckt_server *server = peer->server;
-	struct ckt_stage *stage = ckt_stage_find(peer, name);
-	if (!stage || !stage->temporary || stage->peer != peer)
+	struct ckt_stage *given = ckt_stage_find(peer, stage);
+	if (!given || !given->temporary || given->peer != peer)
 		return -ENOENT;
 	/* From here on no thread writes in it. */
-	ckt_stage_data_destroy(stage->data);
-	stage->data = NULL;
+	ckt_stage_data_destroy(given->data);
+	given->data = NULL;
 	/* An earlier try's: a plain rename replaces an empty directory only. */
-	if (renameat2(server->image_dir_fd, stage->name, dir_fd, new_name, RENAME_NOREPLACE))
+	if (renameat2(server->image_dir_fd, given->name, dir_fd, name, RENAME_NOREPLACE))
 		return -errno;
-	if (stage->space)
-		ckt_daemon_image_space_release(stage->space, stage->counted_bytes);
-	ckt_daemon_image_space_put(stage->space);
-	stage->space = NULL;
-	stage->temporary = false;
-	stage_free(server, stage);
+	if (given->space)
+		ckt_daemon_image_space_release(given->space, given->counted_bytes);
+	ckt_daemon_image_space_put(given->space);
+	given->space = NULL;
+	given->temporary = false;
+	stage_free(server, given);
 	return 0;
 }
 
