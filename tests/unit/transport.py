@@ -31,6 +31,12 @@ ctl/claim.c connect,read whether a worker listens, and the host's boot id: no re
 ctl/drain/drain_run.c poll,read what the processes that it starts say on their stderr
 server/daemon/durable/chain_job.c write a byte that wakes the loop
 server/daemon/durable/chain_store.c read,write files of automatic images
+ctl/replica/run.c poll,recv,send a socketpair of sequenced packets with the server that started it
+ctl/replica/send.c read the state file of a chain
+server/daemon/durable/replica_keep.c read,write files of replicas
+server/daemon/durable/replicator.c recv,send a socketpair of sequenced packets with its own process
+server/daemon/session/spawn_proc.c getsockopt whether the kernel names a socket's process
+server/daemon/session/worker_bounds.c poll whether a worker has ended
 server/daemon/peer/drain.c read the file that says that the server drains
 server/worker/session/automatic.c write a byte to the file with the session's lock
 checkpoint/format/store.c write image files
