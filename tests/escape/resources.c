@@ -30,6 +30,7 @@ enum {
 	THREADS_MAX = 8000,
 	STACK_BYTES = 128 << 10,
 	HOLD_MS = 100,
+	TRIES_MAX = 30,
 };
 
 /* ---- Disks */
@@ -167,9 +168,13 @@ static int take_threads(void)
 		error = pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	atomic_store(&go_on, false);
 	long most = told_or("threads", THREADS);
-	while (!error && thread_count < (most < THREADS_MAX ? most : THREADS_MAX)) {
+	/* Who wants all takes what others give back. */
+	for (int tries = 0; tries < TRIES_MAX && (!error || error == EAGAIN) &&
+		thread_count < (most < THREADS_MAX ? most : THREADS_MAX);) {
 		error = pthread_create(&threads[thread_count], &attributes, wait_for_next, NULL);
 		thread_count += !error;
+		if (error == EAGAIN && ++tries < TRIES_MAX)
+			poll(NULL, 0, HOLD_MS);
 	}
 	pthread_attr_destroy(&attributes);
 	return -error;

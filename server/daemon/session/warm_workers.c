@@ -378,6 +378,15 @@ static bool has_session(const struct ckt_server *server, const struct ckt_identi
 	return false;
 }
 
+void ckt_warm_visit(
+	const struct ckt_server *server, void (*visit)(pid_t pid, void *opaque), void *opaque)
+{
+	for (const struct ckt_session *worker = server->warm ? server->warm->list : NULL; worker;
+		worker = worker->next)
+		if (worker->pid > 0)
+			visit(worker->pid, opaque);
+}
+
 bool ckt_warm_free_ids(struct ckt_server *server)
 {
 	bool any = false;

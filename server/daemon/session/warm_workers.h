@@ -22,6 +22,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct ckt_server;
 struct ckt_session;
@@ -53,6 +54,10 @@ void ckt_warm_give_up(const struct ckt_session *session, unsigned gpu, int asker
 /* How many of each GPU there should be, and how many there are of all. */
 void ckt_warm_count(const struct ckt_server *server, unsigned *ret_wanted, unsigned *ret_making,
 	unsigned *ret_ready);
+
+/* Each of them that is a process. */
+void ckt_warm_visit(const struct ckt_server *server, void (*visit)(pid_t pid, void *opaque),
+	void *opaque);
 
 /* No user id is free: ends those of owners without a session, and waits for that.  False: there are none. */
 bool ckt_warm_free_ids(struct ckt_server *server);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,6 +19,7 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/spawn_cage.h"
+#include "server/daemon/session/warm_workers.h"
 
 enum {
 	LOOK_MS = 500,
@@ -94,7 +96,7 @@ static int largest(
 	int most = -1;
 	uint64_t most_sum = 0, most_own = 0;
 	for (unsigned i = 0; i < count; i++) {
-		if (uid && uses[i].uid != *uid)
+		if (uses[i].spare || (uid && uses[i].uid != *uid))
 			continue;
 		uint64_t sum = sum_of(uses, count, uid, &uses[i].owner, memory),
 			 own = memory ? uses[i].memory_bytes : uses[i].threads;
@@ -111,7 +113,7 @@ static int choose_by_threads(const struct ckt_worker_use *uses, unsigned count,
 	const struct ckt_worker_host *host, char ret_why[CKT_BOUNDS_WHY])
 {
 	for (unsigned i = 0; i < count; i++)
-		if (uses[i].threads > THREADS_MAX) {
+		if (uses[i].threads > THREADS_MAX && !uses[i].spare) {
 			snprintf(ret_why, CKT_BOUNDS_WHY,
 				"its worker has %" PRIu64 " threads, and may have %d",
 				uses[i].threads, THREADS_MAX);
@@ -122,6 +124,8 @@ static int choose_by_threads(const struct ckt_worker_use *uses, unsigned count,
 		if (sum < host->threads - host->threads / 8)
 			continue;
 		int most = largest(uses, count, &uses[i].uid, false);
+		if (most < 0)
+			continue;
 		snprintf(ret_why, CKT_BOUNDS_WHY,
 			"its worker has %" PRIu64 " threads, and the workers of its user %" PRIu64
 			" of %" PRIu64 " (RLIMIT_NPROC)",
@@ -157,6 +161,11 @@ int ckt_worker_bounds_choose(const struct ckt_worker_use *uses, unsigned count,
 
 /* ---- Looking */
 
+struct uses {
+	struct ckt_worker_use *list;
+	unsigned count, room;
+};
+
 static void end(struct ckt_session *session, const char *why)
 {
 	struct ckt_worker_bounds *bounds = &session->server->bounds;
@@ -180,6 +189,18 @@ static unsigned owner_of(
 	return i;
 }
 
+/* Their threads are the user's, too; behind those of sessions. */
+static void add_warm(pid_t pid, void *opaque)
+{
+	struct uses *uses = opaque;
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (uses->count == uses->room || ckt_worker_use_read(path, &uses->list[uses->count]))
+		return;
+	uses->list[uses->count].owner = UINT_MAX;
+	uses->list[uses->count++].spare = true;
+}
+
 /* The one that it ended; NULL: none. */
 static struct ckt_session *look(struct ckt_server *server)
 {
@@ -188,7 +209,8 @@ static struct ckt_session *look(struct ckt_server *server)
 	struct ckt_session *ended = NULL;
 	if (!server->session_count)
 		return NULL;
-	struct ckt_worker_use *uses = calloc(server->session_count, sizeof *uses);
+	unsigned room = server->session_count + CKT_WARM_MAX;
+	struct ckt_worker_use *uses = calloc(room, sizeof *uses);
 	struct ckt_session **sessions = calloc(server->session_count, sizeof *sessions);
 	for (struct ckt_session *s = server->sessions;
 		s && uses && sessions && count < server->session_count; s = s->next) {
@@ -200,7 +222,9 @@ static struct ckt_session *look(struct ckt_server *server)
 	}
 	struct ckt_worker_host host;
 	read_host(server, &host);
-	int chosen = count ? ckt_worker_bounds_choose(uses, count, &host, why) : -1;
+	struct uses all = {.list = uses, .count = count, .room = uses ? room : count};
+	ckt_warm_visit(server, add_warm, &all);
+	int chosen = count ? ckt_worker_bounds_choose(uses, all.count, &host, why) : -1;
 	if (chosen >= 0) {
 		ended = sessions[chosen];
 		end(ended, why);

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,7 @@ struct ckt_worker_use {
 	unsigned uid, owner; /* the same number: of the same owner */
 	uint64_t threads;
 	uint64_t memory_bytes; /* mapped, of its own or shared, and swapped out */
+	bool spare;            /* a warm one: counted, and not ended for this */
 };
 
 struct ckt_worker_host {

@@ -48,6 +48,12 @@ static void test_threads(void)
 	IS(ckt_worker_bounds_choose(uses, 3, &host, why), 1);
 	YES(strstr(why, "300 threads, and the workers of its user 350 of 400") != NULL);
 	IS(ckt_worker_bounds_choose(uses, 0, &host, why), -1);
+	/* Warm ones have a part of them, and are not ended for that. */
+	struct ckt_worker_use warm[] = {{1, 0, 55, 0}, {1, 1, 199, 0}, {1, 7, 200, 0, true}};
+	IS(ckt_worker_bounds_choose(warm, 2, &host, why), -1);
+	IS(ckt_worker_bounds_choose(warm, 3, &host, why), 1);
+	warm[1].spare = warm[0].spare = true;
+	IS(ckt_worker_bounds_choose(warm, 3, &host, why), -1);
 	/* As many as a cgroup would allow are no bomb. */
 	uses[2].threads = 4096;
 	IS(ckt_worker_bounds_choose(uses, 3, &large, why), -1);
