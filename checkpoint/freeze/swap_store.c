@@ -152,8 +152,7 @@ static struct ckt_swap_region *region_make(const struct ckt_region *memory)
 		.chunk_count = (memory->size + CKT_IMAGE_CHUNK - 1) / CKT_IMAGE_CHUNK};
 	region->states = calloc(region->chunk_count + 1, sizeof *region->states);
 	region->hashes = calloc(region->chunk_count + 1, sizeof *region->hashes);
-	region->pinned =
-		calloc(region->chunk_count / CKT_SWAP_PIECE + 1, sizeof *region->pinned);
+	region->pinned = calloc(region->chunk_count / CKT_SWAP_PIECE + 1, sizeof *region->pinned);
 	if (region->states && region->hashes && region->pinned)
 		return region;
 	region_delete(region);
@@ -220,7 +219,8 @@ int ckt_swap_store_write(struct ckt_swap_region *region, size_t chunk, const voi
 		atomic_fetch_sub(&store.bytes, size);
 		return -ENOSPC;
 	}
-	int error = ckt_fault_fails(CKT_FAULT_SWAP_WRITE) ? -ENOSPC : put(region, chunk, data, size);
+	int error =
+		ckt_fault_fails(CKT_FAULT_SWAP_WRITE) ? -ENOSPC : put(region, chunk, data, size);
 	/* A part of it may be there. */
 	region->states[chunk] = CKT_SWAP_STORED;
 	region->hashes[chunk] = hash ? *hash : (struct ckt_hash_value){0};
@@ -261,9 +261,9 @@ uint8_t *ckt_swap_store_map(struct ckt_swap_region *region)
 		return region->map;
 	if (fstat(store.fd, &st) || ((uint64_t)st.st_size < end && ftruncate(store.fd, (off_t)end)))
 		return NULL;
-	void *at = mmap((void *)(uintptr_t)(MAPS_BASE + region->offset), size,
-		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, store.fd,
-		(off_t)region->offset);
+	void *at =
+		mmap((void *)(uintptr_t)(MAPS_BASE + region->offset), size, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_FIXED_NOREPLACE, store.fd, (off_t)region->offset);
 	if (at == MAP_FAILED)
 		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, store.fd,
 			(off_t)region->offset);
@@ -292,8 +292,7 @@ static bool pin_piece(struct ckt_swap_region *region, size_t piece)
 			  piece_size(region, piece), CU_MEMHOSTREGISTER_PORTABLE)
 		: CKT_INTERNAL_NOT_SUPPORTED;
 	if (result)
-		ckt_info(
-			"cannot pin the swap memory (CUDA error %d): swaps are slower", result);
+		ckt_info("cannot pin the swap memory (CUDA error %d): swaps are slower", result);
 	store.cannot_pin = result != 0;
 	region->pinned[piece] = !result;
 	return !result;

@@ -136,8 +136,8 @@ static int format(const struct ckt_chain_state *state, char *ret_text, size_t si
 		"\ncopy %" PRIu64 "\nexecuted %" PRIu64 "\nwhen %" PRIu64
 		"\nlast %s\nrestores %u\nacked %" PRIu64 "\ngpu %u\nasked %d\n",
 		VERSION, state->session, state->owner, secret, state->generation, state->copy,
-		state->executed, (uint64_t)state->when, last, state->restores,
-		state->acked, (unsigned)(state->gpu + 1), state->asked);
+		state->executed, (uint64_t)state->when, last, state->restores, state->acked,
+		(unsigned)(state->gpu + 1), state->asked);
 	for (unsigned i = 0; i < state->count && used > 0 && (size_t)used < size; i++)
 		used += snprintf(ret_text + used, size - (size_t)used,
 			"image %" PRIu64 " %" PRIu64 "\n", state->images[i].number,

@@ -37,7 +37,7 @@
 #include "server/worker/worker.h"
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool held; /* frozen until RELEASE */
+static bool held;                /* frozen until RELEASE */
 static _Atomic unsigned waiting; /* operations, for that lock */
 
 static void operation_begin(void)
