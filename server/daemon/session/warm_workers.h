@@ -56,8 +56,8 @@ void ckt_warm_count(const struct ckt_server *server, unsigned *ret_wanted, unsig
 	unsigned *ret_ready);
 
 /* Each of them that is a process. */
-void ckt_warm_visit(const struct ckt_server *server, void (*visit)(pid_t pid, void *opaque),
-	void *opaque);
+void ckt_warm_visit(
+	const struct ckt_server *server, void (*visit)(pid_t pid, void *opaque), void *opaque);
 
 /* No user id is free: ends those of owners without a session, and waits for that.  False: there are none. */
 bool ckt_warm_free_ids(struct ckt_server *server);
