@@ -39,6 +39,7 @@
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool held;                /* frozen until RELEASE */
 static _Atomic unsigned waiting; /* operations, for that lock */
+static _Atomic bool pinning;     /* swap memory, under that lock */
 
 static void operation_begin(void)
 {
@@ -493,8 +494,10 @@ static int swap_out(struct ckt_request *request, bool yields)
 	res.moved_bytes = done.moved_bytes;
 	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
 	/* While nobody waits: the session does not run. */
+	atomic_store(&pinning, true);
 	if (!done.status)
 		ckt_pause_pin(request->worker, &waiting);
+	atomic_store(&pinning, false);
 	pthread_mutex_unlock(&operation_lock);
 	return result;
 }
@@ -534,8 +537,14 @@ bool ckt_operation_come_in(struct ckt_worker *worker)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	uint64_t bytes;
-	/* Whoever has the lock may wait for the executor, which calls this. */
-	if (pthread_mutex_trylock(&operation_lock))
+	const struct timespec piece = {.tv_nsec = 1000000};
+	int busy;
+	/* Whoever has the lock may wait for the executor, which calls this; what pins does not. */
+	atomic_fetch_add(&waiting, 1);
+	while ((busy = pthread_mutex_trylock(&operation_lock)) && atomic_load(&pinning))
+		nanosleep(&piece, NULL);
+	atomic_fetch_sub(&waiting, 1);
+	if (busy)
 		return false;
 	bool wanted = swap.out && !held && worker->checkpoint.swapped;
 	int error = wanted ? come_in(worker, &bytes, message, sizeof message) : 0;
