@@ -218,7 +218,11 @@ class Autosave(Whole):
                 # Its new worker may be starting, or have begun to compute.
                 time.sleep(chance.random() * 0.3)
                 self.kill_worker(server)
-            self.assertEqual([taker.process.stdout.readline() for _ in range(2)], ["0\n", "0\n"], who)
+            answers = [taker.process.stdout.readline() for _ in range(2)]
+            if answers != ["0\n", "0\n"]:
+                taker.process.kill()
+                said = taker.process.communicate()[1]
+                self.fail(f"round {round_}, {who}: {answers}\n{said[-2000:]}\n{self.log_of(server)[-4000:]}")
         taker.end()
         self.wait(lambda: not os.listdir(self.images))
 

@@ -238,7 +238,7 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 	const struct ckt_worker_automatic_res *res = answer;
 	(void)context;
 	if (error || res->status)
-		ckt_session_kill(session, "it cannot become a session that ran before");
+		ckt_session_give_up(session, "it cannot become a session that ran before");
 }
 
 int ckt_automatic_tell(struct ckt_session *session)

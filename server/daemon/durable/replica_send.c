@@ -127,7 +127,7 @@ static void fenced(struct ckt_session *session, void *context, int error, void *
 		ckt_debug("session %s: its worker has no deadline: %s", session->id,
 			ckt_daemon_request_problem(result));
 	if (result && fence->kind == FENCE_NEW)
-		ckt_session_kill(session, "it takes no deadline, and its replica may start");
+		ckt_session_give_up(session, "it takes no deadline, and its replica may start");
 	if (fence->kind == FENCE_FIRST && replicator)
 		ckt_replicator_tell(replicator->process, result ? "stop" : "go", fence->id);
 	free(fence);
@@ -373,7 +373,7 @@ void ckt_replica_begin(struct ckt_session *session)
 		return;
 	/* A worker that was found has one; whoever has none gets one that is soon over. */
 	if (replica->until_ms && set_fence(session, replica->until_ms, FENCE_NEW))
-		ckt_session_kill(session, "it takes no deadline, and its replica may start");
+		ckt_session_give_up(session, "it takes no deadline, and its replica may start");
 	ckt_replicator_tell(server->replicator->process, "send", session->chain->id);
 }
 

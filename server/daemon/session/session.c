@@ -259,6 +259,12 @@ void ckt_session_kill(struct ckt_session *session, const char *why)
 	ckt_timer_set(&session->server->loop, &session->timer, result ? 0 : KILL_TIMEOUT_MS);
 }
 
+void ckt_session_give_up(struct ckt_session *session, const char *why)
+{
+	session->cut_off = true;
+	ckt_session_kill(session, why);
+}
+
 void ckt_session_expect_end(struct ckt_session *session)
 {
 	if (session->phase == CKT_SESSION_ENDING)
@@ -698,7 +704,7 @@ int ckt_session_preload(struct ckt_session *session, const struct ckt_session_sp
 	if (!result)
 		result = send_start(session, spec->image_fd, spec->ahead);
 	if (result)
-		ckt_session_kill(session, "cannot reach its worker");
+		ckt_session_give_up(session, "cannot reach its worker");
 	return result;
 }
 
@@ -944,7 +950,7 @@ static int tell(struct ckt_session *session, const struct ckt_session_spec *spec
 	if (!result)
 		result = send_start(session, spec->image_fd, spec->ahead);
 	if (result)
-		ckt_session_kill(session, "cannot reach its worker");
+		ckt_session_give_up(session, "cannot reach its worker");
 	return result;
 }
 
@@ -1237,7 +1243,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 		ckt_daemon_image_let_go(session);
 	/* Its server died before it told the worker what it becomes. */
 	if (status->state == CKT_STATE_STARTING && !*status->program_name) {
-		ckt_session_kill(session, "it was never started");
+		ckt_session_give_up(session, "it was never started");
 		return;
 	}
 	/* Last: a worker of an older server does not know these calls, and hangs up. */

@@ -149,7 +149,7 @@ struct ckt_session {
 	/* of its automatic images, see durable/automatic.h; NULL: none */
 	struct ckt_automatic_chain *chain;
 	bool asks_for_images; /* its client does */
-	bool cut_off;         /* its client did not come back in time */
+	bool cut_off;         /* nobody ended it on purpose: its client may ask for it again */
 	/* The latest reply to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;
 };
@@ -210,6 +210,8 @@ int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter cal
 int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, void *context);
 /* Asks the worker to end, and kills it if it does not. */
 void ckt_session_kill(struct ckt_session *session, const char *why);
+/* The same, but nobody wants it to end: its automatic images stay, and its client may come back. */
+void ckt_session_give_up(struct ckt_session *session, const char *why);
 
 /* The worker is about to end by itself; kills it if it does not. */
 void ckt_session_expect_end(struct ckt_session *session);

@@ -204,4 +204,23 @@ static void test_resume(void)
 	end();
 }
 
-UNIT_SUITE(automatic, {"option", test_option}, {"image", test_image}, {"resume", test_resume})
+/* A worker that dies before it is told who it becomes has not been ended on purpose. */
+static void test_dies_early(void)
+{
+	begin();
+	struct ckt_session *session = saved_session();
+	worker.accept_stat = 3;
+	MUST(ckt_automatic_tell(session), 0);
+	run_for(5);
+	worker.accept_stat = 0;
+	IS(session->phase, CKT_SESSION_ENDING);
+	ckt_automatic_end(session, false);
+	ckt_chain_jobs_finish();
+	IS(faccessat(server.automatic->dir_fd, SESSION "/state", F_OK, 0), 0);
+	run_for(2);
+	session_drop(session);
+	end();
+}
+
+UNIT_SUITE(automatic, {"option", test_option}, {"image", test_image}, {"resume", test_resume},
+	{"dies early", test_dies_early})
