@@ -52,9 +52,7 @@ static bool has_ended(const char *id)
 
 void ckt_afresh_note_end(const struct ckt_session *session, bool crashed)
 {
-	bool returns = crashed || session->cut_off || session->failure ||
-		(session->server->killing && session->phase == CKT_SESSION_ENDING);
-	if (!returns && !session->warm && !has_ended(session->id))
+	if (!ckt_session_may_return(session, crashed) && !session->warm && !has_ended(session->id))
 		snprintf(ended[ended_next++ % ENDED_MAX], sizeof *ended, "%s", session->id);
 }
 

@@ -395,8 +395,7 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	chain->broker = NULL;
 	/* Where the session is somewhere else, or waits on purpose, there must not be a second one. */
 	chain->keep = !ckt_session_mark_exists(server, chain->id) &&
-		(crashed || session->cut_off || session->failure ||
-			(server->killing && session->phase == CKT_SESSION_ENDING));
+		ckt_session_may_return(session, crashed);
 	if (session->failure && chain->keep)
 		uncount(chain);
 	if (!chain->committing)

@@ -265,6 +265,12 @@ void ckt_session_give_up(struct ckt_session *session, const char *why)
 	ckt_session_kill(session, why);
 }
 
+bool ckt_session_may_return(const struct ckt_session *session, bool crashed)
+{
+	return crashed || session->cut_off || session->failure ||
+		(session->server->killing && session->phase == CKT_SESSION_ENDING);
+}
+
 void ckt_session_expect_end(struct ckt_session *session)
 {
 	if (session->phase == CKT_SESSION_ENDING)
