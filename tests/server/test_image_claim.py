@@ -70,7 +70,8 @@ class Claim(Whole):
         self.ctl(second, "restore", self.image)
         err = self.refused(third, because=f"session {session} was restored from it at unix:{second.socket} on ")
         self.assertIn("and goes on there: end it there first, or make a further copy with --fork", err)
-        self.assertEqual(self.state(second, session), "running" if self.state(second, session) == "running" else "restored")
+        # Its program may be back already, or still on its way.
+        self.assertIn(self.state(second, session), ("restored", "running"))
         # It ends there: that is seen, and nobody needs to say so.
         self.ctl(second, "kill", session)
         self.ctl(third, "restore", self.image)
