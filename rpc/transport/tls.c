@@ -22,22 +22,33 @@ enum { FINISH_MS = 2000 };
 
 /* ---- The socket under the library */
 
-static int bio_fd(BIO *bio)
-{
-	const struct ckt_tls *tls = BIO_get_data(bio);
-	return tls->fd;
-}
-
+/*
+ * The library asks for a record's head, then for its body.  A recv for the body takes the next head
+ * with it, and a recv for a head takes small records whole: one call a record, and no large copy.
+ * (The library's own read-ahead moves all that it has for each record.)
+ */
 static int bio_read(BIO *bio, char *data, int size)
 {
+	struct ckt_tls *tls = BIO_get_data(bio);
+	struct iovec parts[] = {{data, (size_t)size}, {tls->ahead, sizeof tls->ahead}};
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	size_t left = tls->ahead_end - tls->ahead_start;
 	ssize_t n;
 	BIO_clear_retry_flags(bio);
+	if (left) {
+		size_t taken = left < (size_t)size ? left : (size_t)size;
+		memcpy(data, tls->ahead + tls->ahead_start, taken);
+		tls->ahead_start += taken;
+		return (int)taken;
+	}
 	do
-		n = recv(bio_fd(bio), data, (size_t)size, MSG_DONTWAIT);
+		n = recvmsg(tls->fd, &message, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN)
 		BIO_set_retry_read(bio);
-	return (int)n;
+	tls->ahead_start = 0;
+	tls->ahead_end = n > size ? (size_t)(n - size) : 0;
+	return (int)(n < size ? n : size);
 }
 
 static int bio_write(BIO *bio, const char *data, int size)
@@ -49,7 +60,8 @@ static int bio_write(BIO *bio, const char *data, int size)
 	if (tls->finished_socket)
 		return size;
 	do
-		n = send(bio_fd(bio), data, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = send(tls->fd, data, (size_t)size,
+			MSG_NOSIGNAL | MSG_DONTWAIT | (tls->more ? MSG_MORE : 0));
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN)
 		BIO_set_retry_write(bio);
@@ -174,6 +186,7 @@ static int write_kept(struct ckt_tls *tls, const void *data, size_t size)
 	ERR_clear_error();
 	errno = 0;
 	int good = SSL_write_ex(tls->ssl, data, size, &done);
+	tls->more = false;
 	tls->write_wants_read = false;
 	int result = good ? 0 : failed(tls, good, &tls->write_wants_read, SSL_ERROR_WANT_READ);
 	if (good) {
@@ -195,9 +208,10 @@ static ssize_t write_record(struct ckt_tls *tls, const void *data, size_t size)
 		result = tls->error;
 	else if (tls->kept_size)
 		result = write_kept(tls, tls->kept, tls->kept_size);
-	else if (!tls->credit)
-		result = write_kept(
-			tls, data, size < CKT_TLS_RECORD ? size : (size_t)CKT_TLS_RECORD);
+	else if (!tls->credit) {
+		tls->more = size > CKT_TLS_RECORD;
+		result = write_kept(tls, data, tls->more ? (size_t)CKT_TLS_RECORD : size);
+	}
 	if (!result) {
 		result = (ssize_t)(tls->credit < size ? tls->credit : size);
 		tls->credit -= (size_t)result;
@@ -266,7 +280,8 @@ static unsigned tls_ready(struct ckt_transport *t, unsigned want)
 	pthread_mutex_lock(&tls->lock);
 	if (tls->error || tls->ended)
 		ready |= CKT_TRANSPORT_ENDED | (want & CKT_TRANSPORT_READ);
-	else if (want & CKT_TRANSPORT_READ && !tls->read_empty && SSL_has_pending(tls->ssl))
+	else if (want & CKT_TRANSPORT_READ && !tls->read_empty &&
+		(SSL_has_pending(tls->ssl) || tls->ahead_start < tls->ahead_end))
 		ready |= CKT_TRANSPORT_READ;
 	if (want & CKT_TRANSPORT_WRITE && tls->credit)
 		ready |= CKT_TRANSPORT_WRITE;

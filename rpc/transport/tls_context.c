@@ -118,8 +118,6 @@ static bool set_up(SSL_CTX *ssl, bool server)
 	SSL_CTX_set_options(
 		ssl, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_read_ahead(ssl, 1);
-	SSL_CTX_set_default_read_buffer_len(ssl, CKT_TLS_READ_AHEAD);
 	if (server)
 		SSL_CTX_set_alpn_select_cb(ssl, choose_alpn, NULL);
 	return SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) == 1 &&

@@ -12,8 +12,8 @@
 
 enum {
 	CKT_TLS_RECORD = 16384, /* plain bytes of the largest record */
-	/* Encrypted bytes that one recv may take. */
-	CKT_TLS_READ_AHEAD = 8 * (CKT_TLS_RECORD + 256),
+	/* Encrypted bytes that a recv may take beyond what the library wants. */
+	CKT_TLS_READ_AHEAD = 4096,
 	CKT_TLS_FAILURE_MAX = 160,
 };
 
@@ -34,10 +34,13 @@ struct ckt_tls {
 	bool finished;         /* close_notify was sent */
 	bool finished_socket;  /* and the socket's writing side is shut */
 	bool ended;            /* the peer's came */
+	bool more;             /* the record that is written is not the last one of a write */
 	int error;             /* that ended the channel; 0: none */
 	size_t kept_size;      /* of the record that the socket did not accept; 0: none */
 	size_t credit;         /* bytes that are sent and that the caller offers again */
+	size_t ahead_start, ahead_end; /* of `ahead`: received, and not the library's yet */
 	char failure[CKT_TLS_FAILURE_MAX];
+	uint8_t ahead[CKT_TLS_READ_AHEAD];
 	uint8_t kept[CKT_TLS_RECORD];
 	uint8_t scratch[CKT_TLS_RECORD]; /* of write_fd, whose callers exclude each other */
 };
