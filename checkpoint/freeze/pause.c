@@ -62,21 +62,42 @@ static void forget(void)
 	paused.swapped = paused.lease_given = false;
 }
 
+/* The host's node that the GPU is at; -1: not known.  Another context is current afterwards. */
+static int node_of(struct ckt_worker *worker, unsigned device)
+{
+	CUcontext context = ckt_session_operations.real_context(worker, ckt_handle_primary(device));
+	CUdevice real;
+	int node;
+	return context && !ckt_driver.cuCtxSetCurrent(context) &&
+			!ckt_driver.cuCtxGetDevice(&real) &&
+			!ckt_driver.cuDeviceGetAttribute(
+				&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, real)
+		? node
+		: -1;
+}
+
+struct collecting {
+	struct ckt_worker *worker;
+	uint64_t scratch;
+};
+
 static int add(const struct ckt_region *memory, void *opaque)
 {
-	uint64_t *scratch = opaque;
+	struct collecting *collecting = opaque;
 	struct region *regions = realloc(paused.regions, (paused.count + 1) * sizeof *regions);
 	if (!regions)
 		return -ENOMEM;
 	paused.regions = regions;
 	struct region region = {.memory = *memory, .address = memory->address};
 	if (memory->physical) {
-		region.address = *scratch;
-		*scratch += memory->size;
+		region.address = collecting->scratch;
+		collecting->scratch += memory->size;
 	}
 	if (paused.swapped) {
 		region.stored = ckt_swap_store_region(memory);
-		region.host = region.stored ? ckt_swap_store_map(region.stored) : NULL;
+		region.host = region.stored ? ckt_swap_store_map(region.stored,
+						      node_of(collecting->worker, memory->device))
+					    : NULL;
 		paused.regions[paused.count++] = region;
 		paused.bytes += memory->size;
 		return region.host ? 0 : -ENOMEM;
@@ -94,9 +115,9 @@ static int add(const struct ckt_region *memory, void *opaque)
 
 static int collect(struct ckt_worker *worker)
 {
-	uint64_t scratch = CKT_SCRATCH_BASE;
-	int error = ckt_memory_operations.visit_regions(worker, add, &scratch);
-	return error ? error : scratch > CKT_SPARE_BASE ? -ENOMEM : 0;
+	struct collecting collecting = {worker, CKT_SCRATCH_BASE};
+	int error = ckt_memory_operations.visit_regions(worker, add, &collecting);
+	return error ? error : collecting.scratch > CKT_SPARE_BASE ? -ENOMEM : 0;
 }
 
 /* ---- Addresses of ours for what the program mapped itself, or not at all */

@@ -10,10 +10,12 @@
 #include <sys/random.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <linux/magic.h>
+#include <linux/mempolicy.h>
 
 #include "base/log.h"
 #include "checkpoint/fault.h"
@@ -23,9 +25,13 @@
 
 /* Below the staging memory, far from where the loader and the driver put things. */
 #define MAPS_BASE 0x180000000000ull
+
+enum { NODES_MAX = 1024 };
+
 static struct {
 	int fd;
 	bool in_memory;
+	_Atomic bool direct; /* past the page cache */
 	bool cannot_pin;
 	dev_t dev;
 	ino_t ino;
@@ -111,6 +117,25 @@ void ckt_swap_store_sweep(void)
 	}
 }
 
+/* The store's bytes are wanted once, and the page cache would have them a second time. */
+static void set_direct(bool direct)
+{
+	int flags = fcntl(store.fd, F_GETFL);
+	store.direct = flags >= 0 && direct && fcntl(store.fd, F_SETFL, flags | O_DIRECT) == 0;
+	if (flags >= 0 && !direct)
+		fcntl(store.fd, F_SETFL, flags & ~O_DIRECT);
+}
+
+/* True: the call that failed may be made again, for it was not aligned as the file system wants. */
+static bool was_direct(void)
+{
+	if (errno != EINVAL || !store.direct)
+		return false;
+	ckt_info("cannot bypass the page cache for the swap memory: swaps are slower");
+	set_direct(false);
+	return true;
+}
+
 int ckt_swap_store_use(int fd, uint64_t limit_bytes)
 {
 	struct stat st;
@@ -134,6 +159,9 @@ int ckt_swap_store_use(int fd, uint64_t limit_bytes)
 	store.bytes = 0;
 	struct statfs fs;
 	store.in_memory = !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+	store.direct = false;
+	if (!store.in_memory)
+		set_direct(true);
 	return getrandom(store.key, sizeof store.key, 0) == sizeof store.key ? 0 : -EIO;
 }
 
@@ -184,7 +212,7 @@ static int write_all(const uint8_t *data, size_t size, uint64_t offset)
 {
 	for (size_t done = 0; done < size;) {
 		ssize_t n = pwrite(store.fd, data + done, size - done, (off_t)(offset + done));
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || was_direct()))
 			continue;
 		if (n <= 0)
 			return n ? -errno : -EIO;
@@ -243,7 +271,7 @@ int ckt_swap_store_read(
 	for (size_t done = 0; done < size;) {
 		ssize_t n = pread(
 			store.fd, (uint8_t *)ret_data + done, size - done, (off_t)(offset + done));
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || was_direct()))
 			continue;
 		if (n <= 0)
 			return n ? -errno : -EIO;
@@ -252,7 +280,20 @@ int ckt_swap_store_read(
 	return 0;
 }
 
-uint8_t *ckt_swap_store_map(struct ckt_swap_region *region)
+/* A host without nodes, or a kernel without policies, has one place for all. */
+static void place_near(const struct ckt_swap_region *region, int node)
+{
+	enum { WORD = 8 * sizeof(unsigned long) };
+	unsigned long nodes[NODES_MAX / WORD] = {0};
+	if (!store.in_memory || node < 0 || node >= NODES_MAX)
+		return;
+	nodes[node / WORD] = 1ul << node % WORD;
+	if (syscall(SYS_mbind, region->map, region->memory.size, MPOL_PREFERRED, nodes,
+		    NODES_MAX + 1, 0))
+		ckt_debug("swap memory anywhere: %s", strerror(errno));
+}
+
+uint8_t *ckt_swap_store_map(struct ckt_swap_region *region, int node)
 {
 	/* Beyond the file's end a reader would be killed. */
 	struct stat st;
@@ -268,6 +309,8 @@ uint8_t *ckt_swap_store_map(struct ckt_swap_region *region)
 		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, store.fd,
 			(off_t)region->offset);
 	region->map = at == MAP_FAILED ? NULL : at;
+	if (region->map)
+		place_near(region, node);
 	return region->map;
 }
 

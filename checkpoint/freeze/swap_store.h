@@ -40,7 +40,8 @@ struct ckt_swap_region {
 
 /*
  * The file becomes the store's, also after an error.  The one that it has already keeps its
- * contents; in place of another it starts empty.  0 or -errno: it is no file of memory or disk.
+ * contents; in place of another it starts empty.  A file on disk is read and written past the page
+ * cache (O_DIRECT) where its file system can.  0 or -errno: it is no file of memory or disk.
  */
 int ckt_swap_store_use(int fd, uint64_t limit_bytes);
 /* Begins a swap: no region is used. */
@@ -57,8 +58,11 @@ void ckt_swap_store_zero(struct ckt_swap_region *region, size_t chunk);
 /* Of a STORED chunk; 0 or -errno. */
 int ckt_swap_store_read(
 	const struct ckt_swap_region *region, size_t chunk, void *ret_data, size_t size);
-/* The region's contents, to be read only, the store's; NULL with errno set. */
-uint8_t *ckt_swap_store_map(struct ckt_swap_region *region);
+/*
+ * The region's contents, to be read only, the store's; NULL with errno set.  node: of the host's
+ * memory that is near the GPU, where a memory file then has its pages while there is room; -1: anywhere.
+ */
+uint8_t *ckt_swap_store_map(struct ckt_swap_region *region, int node);
 /*
  * Pins what has no holes, piece by piece, until all is pinned or *stop is not 0.  Precondition: a context is
  * current, and no swap runs.

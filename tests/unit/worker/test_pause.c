@@ -4,9 +4,14 @@
  * fails leaves all as it was.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "checkpoint/format/store.h"
@@ -147,6 +152,97 @@ static void test_swap(void)
 	IS(ckt_swap_store_bytes(), 0);
 }
 
+/* Pages of the file that the host's memory holds. */
+static size_t cached_pages(int fd)
+{
+	struct stat st;
+	size_t cached = 0;
+	MUST(fstat(fd, &st), 0);
+	size_t pages = (size_t)(st.st_size + 4095) / 4096;
+	unsigned char *in_core = calloc(pages + 1, 1);
+	void *map = mmap(NULL, pages * 4096, PROT_READ, MAP_SHARED, fd, 0);
+	CU_ASSERT_FATAL(in_core && map != MAP_FAILED);
+	MUST(mincore(map, pages * 4096, in_core), 0);
+	for (size_t i = 0; i < pages; i++)
+		cached += in_core[i] & 1;
+	munmap(map, pages * 4096);
+	free(in_core);
+	return cached;
+}
+
+/* A file on disk: past the page cache where its file system can, and whatever is not aligned, too. */
+static void test_disk(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t given = 0, taken = 0, moved = 0;
+	int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	YES(fd >= 0);
+	IS(ckt_swap_store_use(dup(fd), UINT64_MAX / 2), 0);
+	bool direct = fcntl(fd, F_GETFL) & O_DIRECT;
+	printf("(%s) ", direct ? "direct" : "this file system has no O_DIRECT");
+	for (int round = 0; round < 2; round++) {
+		IS(ckt_pause_swap(&ckt_worker, &given, &moved, message, sizeof message), 0);
+		YES(moved >= CKT_IMAGE_CHUNK);
+		/* Later, the mapping has read some. */
+		if (direct && !round)
+			IS(cached_pages(fd), 0);
+		IS(ckt_resume(&ckt_worker, &taken, message, sizeof message), 0);
+		if (direct && !round)
+			IS(cached_pages(fd), 0);
+		check();
+		/* A checkpoint of the swapped session reads by the mapping, also what is written later. */
+		IS(ckt_pause_swap(&ckt_worker, &given, &moved, message, sizeof message), 0);
+		const uint8_t *copy = ckt_pause_copy(mapped, 0);
+		copy = copy ? copy : ckt_pause_copy(0, ID(PHYSICAL, 1));
+		CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+		IS(copy[4096], round ? 11 : 9);
+		IS(ckt_resume(&ckt_worker, &taken, message, sizeof message), 0);
+		inside_fill(mapped + 4096, round ? 9 : 11, 4);
+	}
+	struct ckt_region physical = {.physical = ID(PHYSICAL, 1), .size = PHYSICAL};
+	struct ckt_swap_region *region = ckt_swap_store_region(&physical);
+	uint8_t *data = malloc(CKT_IMAGE_CHUNK + 1), *back = malloc(CKT_IMAGE_CHUNK + 1);
+	for (size_t i = 0; i <= CKT_IMAGE_CHUNK; i++)
+		data[i] = (uint8_t)(i * 7 + i / 4096);
+	IS(ckt_swap_store_write(region, 1, data + 1, CKT_IMAGE_CHUNK, NULL), 0);
+	IS(ckt_swap_store_read(region, 1, back, CKT_IMAGE_CHUNK), 0);
+	IS(memcmp(data + 1, back, CKT_IMAGE_CHUNK), 0);
+	free(data);
+	free(back);
+	close(fd);
+}
+
+static CUresult on_node_0(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	(void)attribute;
+	(void)device;
+	*value = 0;
+	return CUDA_SUCCESS;
+}
+
+/* The swap memory is on the GPU's node of the host. */
+static void test_near(void)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t given = 0, taken = 0, moved = 0;
+	unsigned long nodes[16] = {0};
+	int mode = -1;
+	__typeof__(ckt_driver.cuDeviceGetAttribute) genuine = ckt_driver.cuDeviceGetAttribute;
+	struct ckt_region physical = {.physical = ID(PHYSICAL, 1), .size = PHYSICAL};
+	for (int near = 0; near < 2; near++) {
+		IS(ckt_swap_store_use(memfd_create("near", MFD_CLOEXEC), UINT64_MAX / 2), 0);
+		ckt_driver.cuDeviceGetAttribute = near ? on_node_0 : genuine;
+		IS(ckt_pause_swap(&ckt_worker, &given, &moved, message, sizeof message), 0);
+		ckt_driver.cuDeviceGetAttribute = genuine;
+		uint8_t *map = ckt_swap_store_map(ckt_swap_store_region(&physical), -1);
+		IS(syscall(SYS_get_mempolicy, &mode, nodes, 8 * sizeof nodes, map, MPOL_F_ADDR), 0);
+		IS(mode, near ? MPOL_PREFERRED : MPOL_DEFAULT);
+		IS(nodes[0], near);
+		IS(ckt_resume(&ckt_worker, &taken, message, sizeof message), 0);
+		check();
+	}
+}
+
 static void test_faults(void)
 {
 	static const struct {
@@ -205,5 +301,5 @@ static void test_short(void)
 	inside_free(memory);
 }
 
-UNIT_SUITE(pause, {"pause", test_pause}, {"swap", test_swap}, {"faults", test_faults},
-	{"short of memory", test_short})
+UNIT_SUITE(pause, {"pause", test_pause}, {"swap", test_swap}, {"disk", test_disk},
+	{"near", test_near}, {"faults", test_faults}, {"short of memory", test_short})
