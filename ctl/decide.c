@@ -21,7 +21,9 @@ static const char *const actions[] = {[CKT_CONTROL_GRANT] = "grant",
 	[CKT_CONTROL_WAIT] = "wait",
 	[CKT_CONTROL_REFUSE] = "refuse",
 	[CKT_CONTROL_MOVE_OUT] = "swap-out",
-	[CKT_CONTROL_MOVE_IN] = "swap-in"};
+	[CKT_CONTROL_MOVE_IN] = "swap-in",
+	[CKT_CONTROL_GIVE_TURN] = "turn",
+	[CKT_CONTROL_END_TURN] = "end-turn"};
 
 static bool parse_number(const char *text, uint64_t *ret_number)
 {
@@ -75,7 +77,7 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"cricketctl: this is no decision: write EVENT grant|refuse REQUEST, EVENT wait, or "
-		"session=SESSION grant|refuse|swap-out|swap-in\n");
+		"session=SESSION grant|refuse|swap-out|swap-in|turn|end-turn\n");
 	return CKT_EXIT_USAGE;
 }
 

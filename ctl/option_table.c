@@ -188,7 +188,7 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 	{"decide", 1, 3, false, "",
 		"decide EVENT grant|refuse REQUEST\n"
 		"       decide EVENT wait\n"
-		"       decide session=SESSION grant|refuse|swap-out|swap-in\n"
+		"       decide session=SESSION grant|refuse|swap-out|swap-in|turn|end-turn\n"
 		"       decide -",
 		"decide, as a scheduler, who gets memory or leaves the GPU", ckt_ctl_decide,
 		"EVENT is the number of an event 'choose' of a server with --wait-policy external; its candidates name the REQUESTs.\n"

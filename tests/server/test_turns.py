@@ -138,6 +138,34 @@ class Turns(Whole):
         self.wait(both_took_turns)
         self.assertGreater(train.ask("stop"), 0)
 
+    def test_decided(self):
+        """A scheduler gives a turn to a session that its priority would never let run, and ends one."""
+        server = self.sharing("job=first priority=10", "job=last priority=1")
+        first, last = self.worker(server, "first"), self.worker(server, "last")
+        ids = {s["job"]: s["session"] for s in runner.sessions_of(self.tree, server)}
+        self.assertEqual(self.may_fail(server, "decide", "session=" + ids["last"], "turn")[0], 1)
+        self.assertEqual(first.ask("busy", LOOPS, 60), 0)
+        self.wait(lambda: self.turns(server).get("first", {}).get("state") == "runs")
+        self.assertEqual(last.ask("busy", LOOPS, 60), 0)
+        self.wait(lambda: self.turns(server).get("last", {}).get("state") == "waits")
+        before = self.turns(server)
+
+        def goes_on():
+            after = self.turns(server)
+            return after["first"]["turns"] - before["first"]["turns"] >= 5 and after
+
+        self.wait(goes_on)
+        turns = self.turns(server)["last"]["turns"]
+        self.ctl(server, "decide", "session=" + ids["last"], "turn")
+        self.wait(lambda: self.turns(server)["last"]["turns"] > turns)
+        # The one that has no turn has none to end.
+        code, _, err = self.may_fail(server, "decide", "session=" + ids["last"], "end-turn")
+        self.assertEqual((code, "has no turn that could end" in err), (1, True), err)
+        self.wait(lambda: self.may_fail(server, "decide", "session=" + ids["first"], "end-turn")[0] == 0)
+        self.assertIn("the next turn of GPU 0, by uid:", self.ctl(server, "events"))
+        self.assertGreater(first.ask("stop"), 0)
+        self.assertGreater(last.ask("stop"), 0)
+
     def test_cap(self):
         """A cap holds for one that is alone."""
         server = self.sharing("job=capped cap=20")

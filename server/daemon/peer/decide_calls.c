@@ -102,6 +102,16 @@ static void decide_swap(struct ckt_peer *peer, struct ckt_session *session, bool
 	reply(peer, "", CKT_CONTROL_REFUSED, message);
 }
 
+/* ---- Turns */
+
+static void decide_turn(struct ckt_peer *peer, struct ckt_session *session, bool give)
+{
+	char by[CKT_OWNER_NAME_SIZE], message[CKT_MESSAGE_MAX] = "";
+	ckt_owner_text(peer->server, ckt_peer_owner(peer), by);
+	bool good = ckt_turn_decided(session, give, by, message, sizeof message);
+	reply(peer, good ? session->id : "", good ? CKT_CONTROL_OK : CKT_CONTROL_REFUSED, message);
+}
+
 void ckt_control_decide(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	const ckt_control_decide_args *args = decoded;
@@ -113,6 +123,11 @@ void ckt_control_decide(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	if (!ckt_control_is_administrator(peer)) {
 		reply(peer, "", CKT_CONTROL_REFUSED,
 			"decisions are made by administrators: use the server's UNIX socket as its user or root, or an administrator's token");
+		return;
+	}
+	if (args->action > CKT_CONTROL_END_TURN) {
+		reply(peer, "", CKT_CONTROL_REFUSED,
+			"this server does not know that decision: it is older than cricketctl");
 		return;
 	}
 	if (*args->session || !args->event) {
@@ -127,6 +142,8 @@ void ckt_control_decide(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	else if (args->event)
 		reply(peer, "", CKT_CONTROL_REFUSED,
 			"an event asks who gets memory: decide grant, wait or refuse, or name a session");
-	else
+	else if (args->action <= CKT_CONTROL_MOVE_IN)
 		decide_swap(peer, session, args->action == CKT_CONTROL_MOVE_OUT);
+	else
+		decide_turn(peer, session, args->action == CKT_CONTROL_GIVE_TURN);
 }

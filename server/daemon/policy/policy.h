@@ -31,7 +31,8 @@
  *	it freed memory, waits no more    freed, withdrawn         -
  *	others wait for its memory        swapped-out, swapped-in, out, in                     quantum.h
  *	                                  not-swapped
- *	it wants the GPU, is done with it (turns of listings)      give a turn, end it         turn_order.h
+ *	it wants the GPU, is done with it (turns of listings)      give a turn, end it         turn_order.h, or a
+ *	                                                                                       scheduler (turn.h)
  *	it keeps its turn, has given it   overdue, back            the next goes beside it     turn.h
  *	its cap keeps it from a turn      capped                   -
  *

@@ -38,6 +38,8 @@ void ckt_turn_remove(struct ckt_turn_ring *ring, struct ckt_turn_member *member)
 		}
 	if (ring->holder == member)
 		ring->holder = NULL;
+	if (ring->next == member)
+		ring->next = NULL;
 }
 
 void ckt_turn_want(struct ckt_turn_ring *ring, struct ckt_turn_member *member)
@@ -47,6 +49,16 @@ void ckt_turn_want(struct ckt_turn_ring *ring, struct ckt_turn_member *member)
 	if (!member->wants && member != ring->holder && member->virtual_ns < least)
 		member->virtual_ns = least;
 	member->wants = true;
+}
+
+void ckt_turn_next(struct ckt_turn_ring *ring, struct ckt_turn_member *member)
+{
+	ring->next = member;
+}
+
+void ckt_turn_end(struct ckt_turn_ring *ring)
+{
+	ring->ends = true;
 }
 
 bool ckt_turn_yield(struct ckt_turn_ring *ring, struct ckt_turn_member *member, uint32_t number,
@@ -63,6 +75,7 @@ bool ckt_turn_yield(struct ckt_turn_ring *ring, struct ckt_turn_member *member, 
 	}
 	member->wants = wants;
 	ring->holder = NULL;
+	ring->ends = false;
 	return true;
 }
 
@@ -74,8 +87,11 @@ uint64_t ckt_turn_used_ns(
 }
 
 /* Whether a goes before b, whatever they have used. */
-static bool is_ahead(const struct ckt_turn_member *a, const struct ckt_turn_member *b)
+static bool is_ahead(const struct ckt_turn_ring *ring, const struct ckt_turn_member *a,
+	const struct ckt_turn_member *b)
 {
+	if (ring->next && (a == ring->next || b == ring->next))
+		return a == ring->next;
 	return a->class != b->class ? a->class < b->class : a->priority > b->priority;
 }
 
@@ -107,8 +123,8 @@ static struct ckt_turn_member *choose(
 		if (!member->wants || member == ring->holder || !may_run(member, now_ns, ret_when))
 			continue;
 		count++;
-		if (!best || is_ahead(member, best) ||
-			(!is_ahead(best, member) && member->virtual_ns < best->virtual_ns))
+		if (!best || is_ahead(ring, member, best) ||
+			(!is_ahead(ring, best, member) && member->virtual_ns < best->virtual_ns))
 			best = member;
 	}
 	*ret_others = count > 1;
@@ -128,7 +144,8 @@ static int64_t pace(
 static void limit(struct ckt_turn_ring *ring, const struct ckt_turn_member *next, int64_t now_ns,
 	struct ckt_turn_decision *ret_decision)
 {
-	int64_t end = is_ahead(next, ring->holder) ? now_ns : ring->given_ns + CKT_TURN_QUANTUM_NS;
+	bool ends = ring->ends || is_ahead(ring, next, ring->holder);
+	int64_t end = ends ? now_ns : ring->given_ns + CKT_TURN_QUANTUM_NS;
 	/* Of one that has it for long, in whose turn the kernels that are in flight end first. */
 	if (end < now_ns)
 		end = now_ns;
@@ -151,6 +168,8 @@ static void give(struct ckt_turn_ring *ring, struct ckt_turn_member *member, boo
 								 : CKT_TURN_QUANTUM_NS;
 	member->wants = false;
 	member->turns++;
+	if (ring->next == member)
+		ring->next = NULL;
 	ring->holder = member;
 	ring->given_ns = now_ns;
 	ring->end_ns = length ? now_ns + length : 0;

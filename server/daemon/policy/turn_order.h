@@ -19,6 +19,9 @@
  * member may have issued and not finished: bounded (the pace) while another waits, and tightly while
  * a member of an earlier class is there.
  *
+ * A decision from outside (cricketctl decide) goes before all of this once: ckt_turn_next and
+ * ckt_turn_end.  A cap holds for it, too.
+ *
  * A pure structure: no clock, no memory of its own, no I/O.  Threading: the caller's.
  */
 #pragma once
@@ -53,6 +56,8 @@ struct ckt_turn_member {
 struct ckt_turn_ring {
 	struct ckt_turn_member *first;
 	struct ckt_turn_member *holder; /* NULL: the GPU is free */
+	struct ckt_turn_member *next;   /* that goes first, once; NULL: none */
+	bool ends;                      /* the holder's turn ends now that another waits */
 	uint32_t number;                /* of the last turn that was given */
 	int64_t given_ns;
 	int64_t end_ns; /* when the holder was told to end; 0: it was not */
@@ -76,6 +81,10 @@ void ckt_turn_add(struct ckt_turn_ring *ring, struct ckt_turn_member *member, in
 void ckt_turn_remove(struct ckt_turn_ring *ring, struct ckt_turn_member *member);
 /* It has something to run. */
 void ckt_turn_want(struct ckt_turn_ring *ring, struct ckt_turn_member *member);
+/* The next turn is the member's once it wants one, and the holder's ends for it. */
+void ckt_turn_next(struct ckt_turn_ring *ring, struct ckt_turn_member *member);
+/* The holder's turn ends now, or as soon as another waits. */
+void ckt_turn_end(struct ckt_turn_ring *ring);
 /* It gives the turn of that number back.  False: it does not have it. */
 bool ckt_turn_yield(struct ckt_turn_ring *ring, struct ckt_turn_member *member, uint32_t number,
 	bool wants, int64_t now_ns);

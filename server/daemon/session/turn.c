@@ -3,6 +3,7 @@
 #include "server/daemon/session/turn.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -420,6 +421,39 @@ void ckt_turns_limits_changed(struct ckt_server *server)
 		weigh(server, gpu);
 		step(&server->turns[gpu]);
 	}
+}
+
+/* ---- Decisions from outside */
+
+bool ckt_turn_decided(struct ckt_session *session, bool give, const char *by, char *ret_message,
+	size_t message_size)
+{
+	struct ckt_server *server = session->server;
+	const struct ckt_daemon_turn *turn = &session->turn;
+	bool decided = false;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++) {
+		struct ckt_turn_ring *ring =
+			turn->member_of >> gpu & 1 ? &server->turns[gpu].ring : NULL;
+		if (!ring || (ring->holder == &turn->members[gpu]) == give)
+			continue;
+		if (give)
+			ckt_turn_next(ring, &turn->members[gpu]);
+		else
+			ckt_turn_end(ring);
+		ckt_decision_event(server, session, CKT_EVENT_DECIDED,
+			&(struct ckt_event_facts){.gpu = (int)gpu}, "%s of GPU %u, by %s",
+			give ? "the next turn" : "the end of its turn", gpu, by);
+		step(&server->turns[gpu]);
+		decided = true;
+	}
+	if (!decided)
+		snprintf(ret_message, message_size,
+			!turn->member_of
+				? "session %s takes no turns: limits say no share, cap, class or priority, or it has run nothing yet"
+				: give ? "session %s has its turn"
+				       : "session %s has no turn that could end",
+			session->id);
+	return decided;
 }
 
 /* ---- Listings */

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/bounds.h"
@@ -65,4 +66,10 @@ int ckt_turn_share_permille(struct ckt_session *session);
 int64_t ckt_turn_waiting_ms(const struct ckt_session *session);
 /* How often it lost a GPU to another or gave it back; -1: it shares none. */
 int64_t ckt_turn_switches(const struct ckt_session *session);
+/*
+ * A decision from outside, on each GPU that it shares: its turn is next, or, without `give`, the turn
+ * that it has ends.  False: nothing was decided, and ret_message says why.  by: whose it is.
+ */
+bool ckt_turn_decided(struct ckt_session *session, bool give, const char *by, char *ret_message,
+	size_t message_size);
 void ckt_turns_fini(struct ckt_server *server);

@@ -42,6 +42,9 @@ static void test_words(void)
 	TEXT(asked(2).session, "0123");
 	IS(asked(2).event, 0);
 	IS(asked(2).action, CKT_CONTROL_MOVE_OUT);
+	IS(run(ckt_ctl_decide, (struct ckt_ctl_args){0}, "session=0123", "end-turn", NULL),
+		CKT_EXIT_DONE);
+	IS(asked(3).action, CKT_CONTROL_END_TURN);
 	answer(CKT_CONTROL_REFUSED, "event 57 is decided");
 	IS(run(ckt_ctl_decide, (struct ckt_ctl_args){0}, "57", "refuse", "3", NULL),
 		CKT_EXIT_REFUSED);

@@ -39,7 +39,18 @@ static void test_refused(void)
 	HAS(said, "name a session");
 	IS(decide(fd, 0, 0, "0000000000e8", CKT_CONTROL_MOVE_OUT), CKT_CONTROL_REFUSED);
 	HAS(said, "no swap memory");
+	for (int action = CKT_CONTROL_GIVE_TURN; action <= CKT_CONTROL_END_TURN; action++) {
+		IS(decide(fd, 0, 0, "0000000000e8", (ckt_control_action)action),
+			CKT_CONTROL_REFUSED);
+		HAS(said, "takes no turns");
+		IS(decide(fd, 9, 1, "", (ckt_control_action)action), CKT_CONTROL_REFUSED);
+		HAS(said, "name a session");
+	}
+	IS(decide(fd, 0, 0, "0000000000e8", CKT_CONTROL_END_TURN + 1), CKT_CONTROL_REFUSED);
+	HAS(said, "does not know that decision");
 	peer_last()->who.uid = session->uid = 4711;
+	IS(decide(fd, 0, 0, "0000000000e8", CKT_CONTROL_GIVE_TURN), CKT_CONTROL_REFUSED);
+	HAS(said, "decisions are made by administrators");
 	IS(decide(fd, 0, 0, "0000000000e8", CKT_CONTROL_GRANT), CKT_CONTROL_REFUSED);
 	HAS(said, "decisions are made by administrators");
 	close(fd);

@@ -94,6 +94,67 @@ static void test_alone(void)
 	IS(decision.length_ns, 0);
 }
 
+/* A decision from outside goes before class, priority and weight, once, and passes no cap. */
+static void test_outside(void)
+{
+	begin(3);
+	members[0].priority = 10;
+	for (unsigned i = 0; i < 2; i++)
+		ckt_turn_want(&ring, &members[i]);
+	IS(decide(), CKT_TURN_GIVES);
+	IS(member_of(), 0);
+	/* Its turn ends at once for the one that was chosen, which has it once. */
+	ckt_turn_next(&ring, &members[1]);
+	IS(decide(), CKT_TURN_LIMITS);
+	IS(decision.length_ns, 0);
+	IS(decide(), CKT_TURN_NOTHING);
+	YES(ckt_turn_yield(&ring, &members[0], ring.number, true, now));
+	IS(decide(), CKT_TURN_GIVES);
+	IS(member_of(), 1);
+	now += CKT_TURN_QUANTUM_NS;
+	YES(ckt_turn_yield(&ring, &members[1], ring.number, true, now));
+	IS(decide(), CKT_TURN_GIVES);
+	IS(member_of(), 0);
+	/* One that wants nothing keeps nobody waiting, and is next when it does. */
+	ckt_turn_next(&ring, &members[2]);
+	YES(ckt_turn_yield(&ring, &members[0], ring.number, true, now));
+	IS(decide(), CKT_TURN_GIVES);
+	IS(member_of(), 0);
+	ckt_turn_want(&ring, &members[2]);
+	IS(decide(), CKT_TURN_LIMITS);
+	IS(decision.length_ns, 0);
+	/* It ends before that. */
+	ckt_turn_remove(&ring, &members[2]);
+	YES(ckt_turn_yield(&ring, &members[0], ring.number, true, now));
+	IS(decide(), CKT_TURN_GIVES);
+	IS(member_of(), 0);
+	/* Its cap is used up. */
+	members[1].cap = 10;
+	members[1].credit_at_ns = now;
+	members[1].credit_ns = -CKT_TURN_QUANTUM_NS;
+	ckt_turn_next(&ring, &members[1]);
+	IS(decide(), CKT_TURN_NOTHING);
+	YES(decision.again_ns > now);
+}
+
+static void test_ended(void)
+{
+	begin(2);
+	ckt_turn_want(&ring, &members[0]);
+	IS(decide(), CKT_TURN_GIVES);
+	/* Nobody waits: it keeps the GPU until somebody does. */
+	ckt_turn_end(&ring);
+	IS(decide(), CKT_TURN_NOTHING);
+	ckt_turn_want(&ring, &members[1]);
+	IS(decide(), CKT_TURN_LIMITS);
+	IS(decision.length_ns, 0);
+	YES(ckt_turn_yield(&ring, &members[0], ring.number, true, now));
+	/* The next turn is as long as any. */
+	IS(decide(), CKT_TURN_GIVES);
+	IS(decision.length_ns, CKT_TURN_QUANTUM_NS);
+	IS(decide(), CKT_TURN_NOTHING);
+}
+
 static void test_weights(void)
 {
 	begin(2);
@@ -230,4 +291,5 @@ static void test_end(void)
 UNIT_SUITE(turn_order, {"alone", test_alone}, {"weights", test_weights},
 	{"little is saved up", test_little_is_saved_up}, {"pauses", test_pauses},
 	{"classes", test_classes}, {"priorities", test_priorities}, {"caps", test_cap},
-	{"forged yields", test_forged_yields}, {"end", test_end})
+	{"forged yields", test_forged_yields}, {"end", test_end}, {"outside", test_outside},
+	{"ended", test_ended})
