@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
@@ -18,7 +19,7 @@
 #include "inside.h"
 #include "server/daemon/session/uid_files.h"
 
-enum { WORKERS = 1804291, DEPTH = 3000 };
+enum { WORKERS = 1804291, DEPTH = 1000, DESCRIPTORS = 200 };
 
 static bool is_there(const char *path)
 {
@@ -80,6 +81,7 @@ static void test_kinds(void)
 static void test_deep(void)
 {
 	char area[96];
+	struct rlimit before, few;
 	if (geteuid() != 0)
 		return;
 	snprintf(area, sizeof area, "%s", path_in("deep"));
@@ -96,7 +98,11 @@ static void test_deep(void)
 	int status = -1;
 	IS(waitpid(pid, &status, 0), pid);
 	IS(status, 0);
+	MUST(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){DESCRIPTORS, before.rlim_max};
+	MUST(setrlimit(RLIMIT_NOFILE, &few), 0);
 	IS(ckt_uid_files_remove_from(area, WORKERS), 0);
+	MUST(setrlimit(RLIMIT_NOFILE, &before), 0);
 	IS(rmdir(area), 0);
 }
 
