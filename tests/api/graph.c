@@ -279,7 +279,7 @@ CASE(objects)
 	REMARK("gone %u", gone);
 	CALL(cuGraphDestroy, graph);
 	QUIET(cuCtxSynchronize);
-	for (int i = 0; i < 1000 && !gone; i++)
+	for (int i = 0; i < 60000 && !gone; i++)
 		usleep(1000);
 	REMARK("gone %u", gone);
 	CALL(cuUserObjectCreate, &object, &one, went, 0, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);

@@ -104,7 +104,7 @@ CASE(user_objects)
 	CALL(cuUserObjectRetain, object, 2);
 	CALL(cuUserObjectRelease, object, 2);
 	CALL(cuUserObjectRelease, object, 1);
-	for (int i = 0; i < 100 && !destroyed; i++)
+	for (int i = 0; i < 6000 && !destroyed; i++)
 		usleep(10000);
 	NUMBER("destroyed", destroyed);
 	CALL(cuUserObjectCreate, NULL, &one, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);

@@ -421,7 +421,7 @@ CASE(objects)
 	REMARK("gone %u", gone);
 	CALL(cudaGraphReleaseUserObject, graph, object, 1);
 	QUIET(cudaDeviceSynchronize);
-	for (int i = 0; i < 1000 && !gone; i++)
+	for (int i = 0; i < 60000 && !gone; i++)
 		usleep(1000);
 	REMARK("gone %u", gone);
 	CALL(cudaUserObjectCreate, &object, &one, went, 1, 0);

@@ -197,7 +197,7 @@ static void *liar_thread(void *opaque)
 /* The thread of a broker that has ended closes its descriptors by itself. */
 static void wait_for_threads(void)
 {
-	for (unsigned i = 0, threads = 0; threads != 3 && i < 5000; i++) {
+	for (unsigned i = 0, threads = 0; threads != 3 && i < 60000; i++) {
 		DIR *tasks = opendir("/proc/self/task");
 		for (threads = 0; tasks && readdir(tasks); threads++)
 			;

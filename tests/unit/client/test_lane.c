@@ -98,7 +98,7 @@ static void test_to_worker(void)
 	send_pieces(set, &copy, pieces, 4);
 	for (int i = 0; i < 4; i++) {
 		int peer = -1;
-		for (int tries = 0; peer < 0 && tries < 10000; tries++)
+		for (int tries = 0; peer < 0 && tries < 300000; tries++)
 			for (int p = 0; p < LANES && peer < 0; p++)
 				if (recv(peers[p], got, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
 					peer = peers[p];
@@ -146,7 +146,7 @@ static void test_to_host(void)
 	say(peers[1], CKT_LANE_DATA, SIZE, pieces[2].number, bytes);
 	struct ckt_lane_head head = {0};
 	/* One of the lanes says that it is there. */
-	for (int tries = 0; !head.kind && tries < 10000; tries++, usleep(100))
+	for (int tries = 0; !head.kind && tries < 300000; tries++, usleep(100))
 		for (int p = 0; p < LANES && !head.kind; p++)
 			if (recv(peers[p], bytes + 1, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
 				head = hear(peers[p]);
@@ -178,7 +178,7 @@ static void test_leave_inside(void)
 	say(peers[0], CKT_LANE_DATA, SIZE, piece.number, NULL);
 	IS(send(peers[0], bytes, sizeof bytes, 0), sizeof bytes);
 	bool inside = false;
-	for (int i = 0; i < 10000 && !inside; i++) {
+	for (int i = 0; i < 300000 && !inside; i++) {
 		usleep(100);
 		pthread_mutex_lock(&set->lock);
 		inside = piece.inside;
@@ -237,7 +237,7 @@ static void test_background(void)
 	ckt_lanes_announce(&ckt_conn, pieces[0].number);
 	IS(ckt_conn.lanes.announced, 1);
 	say(peers[0], CKT_LANE_DATA, SIZE, pieces[0].number, bytes);
-	for (int i = 0; i < 10000 && ckt_conn.lanes.announced; i++)
+	for (int i = 0; i < 300000 && ckt_conn.lanes.announced; i++)
 		usleep(100);
 	IS(ckt_conn.lanes.announced, 0);
 	ckt_lanes_settle(&ckt_conn);

@@ -110,7 +110,7 @@ static void begin(void)
 static struct ckt_lane_set *get(void)
 {
 	struct ckt_lane_set *set = NULL;
-	for (int i = 0; i < 10000 && !set; i++, usleep(200)) {
+	for (int i = 0; i < 300000 && !set; i++, usleep(200)) {
 		set = ckt_lanes_get(&ckt_conn);
 		pthread_mutex_lock(&ckt_conn.lanes.lock);
 		bool over = !ckt_conn.lanes.opening && !ckt_conn.lanes.set &&
@@ -155,7 +155,7 @@ static void test_open(void)
 	ckt_lanes_release(again);
 	/* A lane breaks: new ones, of another number. */
 	shutdown(server.last, SHUT_RDWR);
-	for (int i = 0; i < 10000 && !set->gone; i++)
+	for (int i = 0; i < 300000 && !set->gone; i++)
 		usleep(200);
 	ckt_lanes_release(set);
 	set = get();

@@ -109,7 +109,7 @@ static void test_time(void)
 	worker.status = -ENOMEM;
 	ckt_timer_set(&server.loop, &session->pause_timer, 0);
 	unsigned before = worker.calls[CKT_WORKER_UNPAUSE];
-	for (int i = 0; i < 1000 && worker.calls[CKT_WORKER_UNPAUSE] == before; i++)
+	for (int i = 0; i < 30000 && worker.calls[CKT_WORKER_UNPAUSE] == before; i++)
 		run_for(2);
 	run_for(20);
 	YES(marked(id, mark));

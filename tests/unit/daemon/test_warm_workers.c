@@ -159,7 +159,7 @@ static void test_taking(void)
 static char answer_of(int socket)
 {
 	char byte = 0;
-	for (int i = 0; i < 500 && recv(socket, &byte, 1, MSG_DONTWAIT) != 1; i++)
+	for (int i = 0; i < 6000 && recv(socket, &byte, 1, MSG_DONTWAIT) != 1; i++)
 		run_for(10);
 	return byte;
 }

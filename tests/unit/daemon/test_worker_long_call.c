@@ -73,9 +73,9 @@ static void test_comes_on(void)
 	struct ckt_session *session = session_new("0000000000c1");
 	worker.silent_on = CKT_WORKER_PAUSE;
 	MUST(begin(session, -1), 0);
-	for (int i = 0; i < 3000 && worker.calls[CKT_WORKER_PROGRESS] < 2; i++)
+	for (int i = 0; i < 30000 && worker.calls[CKT_WORKER_PROGRESS] < 2; i++)
 		run_for(2);
-	IS(worker.calls[CKT_WORKER_PROGRESS], 2);
+	YES(worker.calls[CKT_WORKER_PROGRESS] >= 2);
 	IS(answered.times, 0);
 	/* Its worker dies. */
 	ckt_daemon_request_fail_all(session, -ECONNRESET);
@@ -86,7 +86,7 @@ static void test_comes_on(void)
 	worker.calls[CKT_WORKER_PROGRESS] = 0;
 	run_for(0);
 	worker.silent_on = CKT_WORKER_PROGRESS;
-	for (int i = 0; i < 3000 && !worker.calls[CKT_WORKER_PROGRESS]; i++)
+	for (int i = 0; i < 30000 && !worker.calls[CKT_WORKER_PROGRESS]; i++)
 		run_for(2);
 	IS(worker.calls[CKT_WORKER_PROGRESS], 1);
 	IS(answered.times, 0);

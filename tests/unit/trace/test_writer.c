@@ -40,7 +40,7 @@ static void test_whole(void)
 static void killed(void)
 {
 	some_calls();
-	for (int i = 0; i < 1000 && occurs(file_text(getenv("CRICKET_TRACE")), "one") < CALLS; i++)
+	for (int i = 0; i < 6000 && occurs(file_text(getenv("CRICKET_TRACE")), "one") < CALLS; i++)
 		usleep(10000);
 	kill(getpid(), SIGKILL);
 }

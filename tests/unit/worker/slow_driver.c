@@ -24,7 +24,7 @@ EXPORT CUresult (*const slow_driver_next)(unsigned int) = cuInit;
 
 static CUresult wait_for_set(void)
 {
-	for (int i = 0; i < 20000 && !sets; i++)
+	for (int i = 0; i < 60000 && !sets; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	if (!sets)
 		return CUDA_ERROR_TIMEOUT;

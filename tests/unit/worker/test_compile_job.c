@@ -78,7 +78,7 @@ static int endless(void)
 			 ".endif\\n.endm\\nf 60\\n\");\n",
 		300);
 	/* Who inherits the killed processes waits for them in its own time. */
-	for (int i = 0; i < 1000 && kill(-latest, 0) == 0; i++)
+	for (int i = 0; i < 6000 && kill(-latest, 0) == 0; i++)
 		usleep(10000);
 	return result == -EIO && kill(-latest, 0) == -1 && errno == ESRCH ? 0 : 1;
 }

@@ -35,7 +35,7 @@ static ssize_t ask(const struct ckt_group_name *name, unsigned nth, char ret[CKT
 
 static void await_claims(unsigned count)
 {
-	for (int i = 0; i < 5000 && atomic_load(&group_kit.claimed) < count; i++)
+	for (int i = 0; i < 60000 && atomic_load(&group_kit.claimed) < count; i++)
 		usleep(1000);
 	IS(atomic_load(&group_kit.claimed), count);
 }

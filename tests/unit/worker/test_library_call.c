@@ -74,7 +74,7 @@ static void test_scalars(void)
 static size_t reply(uint32_t *ret_words, size_t room)
 {
 	uint8_t bytes[4096];
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < 60000; i++) {
 		ckt_pending_poll(&ckt_worker);
 		size_t size = inside_sent(bytes, sizeof bytes), count = 0;
 		struct ckt_cursor c = {

@@ -18,7 +18,7 @@ static struct ckt_nccl_comm *find(uint64_t id)
 /* What has run is finished, until it is so. */
 static void until(bool (*done)(void))
 {
-	for (int i = 0; i < 5000 && !done(); i++) {
+	for (int i = 0; i < 60000 && !done(); i++) {
 		ckt_blocking_call_finish(&ckt_worker);
 		poll(NULL, 0, 1);
 	}

@@ -22,7 +22,7 @@ static struct ckt_nccl_comm *find(uint64_t id)
 
 static void until_idle(void)
 {
-	for (int i = 0; i < 5000 && ckt_blocking_call_is_busy(&ckt_worker); i++)
+	for (int i = 0; i < 60000 && ckt_blocking_call_is_busy(&ckt_worker); i++)
 		poll(NULL, 0, 1);
 	NO(ckt_blocking_call_is_busy(&ckt_worker));
 }
