@@ -36,9 +36,19 @@ static void test_limit(void)
 	IS(count(text, "left out"), 0);
 	unsigned long long suppressed = server.log_buckets[CKT_LIMIT_REFUSED].suppressed;
 	IS(suppressed, 20 - told);
+	/* After a while it is told of, and what comes later again. */
+	YES(server.log_timer.link != NULL);
+	ckt_timer_set(&server.loop, &server.log_timer, 0);
+	run_for(0);
+	IS(count(read_file(path), "left out"), 1);
+	IS(server.log_buckets[CKT_LIMIT_REFUSED].suppressed, 0);
+	for (int i = 0; i < 20; i++)
+		ckt_daemon_log_limited(&server, CKT_LIMIT_REFUSED, "stranger %d", i);
+	YES(server.log_timer.link != NULL);
 	ckt_daemon_log_limited_fini(&server);
+	YES(server.log_timer.link == NULL);
 	text = read_file(path);
-	IS(count(text, "left out"), 1);
+	IS(count(text, "left out"), 2);
 	HAS(text, "refused hellos");
 	IS(server.log_buckets[CKT_LIMIT_REFUSED].suppressed, 0);
 	/* The descriptor is the log's until the next one. */
