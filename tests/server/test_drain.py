@@ -118,10 +118,13 @@ class Drain(Whole):
         self.all_right({"a": (program, session)}, self.expected())
         late, _ = self.start(first, "late")
         self.finish(late)
-        with open(os.path.join(self.dir, "audit"), encoding="utf-8") as f:
-            lines = [json.loads(line) for line in f]
-        calls = [(line.get("object"), line["result"]) for line in lines if line.get("call") == "drain"]
-        self.assertEqual([c for c in calls if c[0] != "look"], [("on", "ok"), ("on", "ok"), ("off", "ok")])
+
+        def drained():
+            lines = self.audited(os.path.join(self.dir, "audit"))
+            return [(line["object"], line["result"]) for line in lines if line.get("call") == "drain" and line["object"] != "look"]
+
+        self.wait(lambda: len(drained()) >= 3)
+        self.assertEqual(drained(), [("on", "ok"), ("on", "ok"), ("off", "ok")])
 
     def test_saved(self):
         """No server would have them: they are saved, and come back with the server after it."""

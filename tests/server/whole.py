@@ -116,6 +116,12 @@ class Whole(unittest.TestCase):
         with open(server.log, encoding="utf-8") as f:
             return f.read()
 
+    def audited(self, path):
+        """The lines of an audit log, which a thread of the server writes: the last one may be half there."""
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+
     def stderr_of(self, program):
         with open(program.err, encoding="utf-8") as f:
             return f.read()
