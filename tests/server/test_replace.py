@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """cricket-server --replace: another server takes the place of one that runs, under programs and while others come, on the soft GPU."""
+import contextlib
 import json
 import os
 import shutil
@@ -8,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -44,6 +44,16 @@ class Replace(Whole):
         server = self.server("server", *options)
         server.listening = server.address
         return server
+
+    def channels(self, server):
+        """How many sockets with packets it has: a successor that asks brings one."""
+        with open("/proc/%d/net/unix" % server.process.pid, encoding="utf-8") as f:
+            packets = {"socket:[%s]" % line.split()[6] for line in f if line.split()[4] == "0005"}
+        count, directory = 0, "/proc/%d/fd" % server.process.pid
+        for fd in os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):
+                count += os.readlink(os.path.join(directory, fd)) in packets
+        return count
 
     def test_programs(self):
         """Programs go on, before and after, with the same server's address; the sessions are the successor's."""
@@ -105,8 +115,9 @@ class Replace(Whole):
         # A hello under way holds the successor up; it goes away, and all is as before.
         half = socket.create_connection(tuple(server.address.rsplit(":", 1)))
         half.recv(4)
+        before = self.channels(server)
         process, _ = self.successor(server, wait=False)
-        time.sleep(0.3)
+        self.wait(lambda: self.channels(server) > before or process.poll() is not None)
         self.assertIsNone(process.poll())
         self.assertIsNone(server.process.poll())
         process.kill()
