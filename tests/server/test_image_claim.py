@@ -41,6 +41,13 @@ class Claim(Whole):
     def names(self, server):
         return [session["session"] for session in runner.sessions_of(self.tree, server)]
 
+    def goes_unclaimed(self, server, session):
+        """The copy of a session that was restored at the server waits, goes, and no client had it in between."""
+        self.wait(lambda: self.state(server, session) is None)
+        told = [json.loads(line) for line in self.ctl(server, "--json", "events").splitlines()]
+        self.assertEqual([event["event"] for event in told if event["session"] == session][0], "restored")
+        self.assertNotIn("the client is connected", self.log_of(server))
+
     def refused(self, server, *words, because, image=None):
         before = self.names(server)
         code, out, err = self.may_fail(server, "restore", image or self.image, *words)
@@ -133,8 +140,7 @@ class Claim(Whole):
         self.wait(lambda: self.state(second, session) == "running")
         # Its file for the client names the later one, where the client is refused if it ever asks.
         self.ctl(third, "restore", copy)
-        self.assertEqual(self.state(third, session), "restored")
-        self.wait(lambda: self.state(third, session) is None)
+        self.goes_unclaimed(third, session)
         self.assertEqual(self.state(second, session), "running")
         # A copy that is made later has the claim with it.
         late = self.image + "-late"
@@ -147,7 +153,8 @@ class Claim(Whole):
         program, session = self.stopped(CRICKET_RECONNECT_TIMEOUT="30")
         copy = self.image + "-copy"
         shutil.copytree(self.image, copy)
-        second, third = self.server("second", "--claim-timeout", "3"), self.server("third", "--claim-timeout", "3")
+        # So long that both wait when the client comes.
+        second, third = self.server("second", "--claim-timeout", "8"), self.server("third", "--claim-timeout", "8")
         jobs = [subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "restore", image], stdout=subprocess.DEVNULL)
                 for server, image in ((second, self.image), (third, copy))]
         self.assertEqual([job.wait(60) for job in jobs], [0, 0])
@@ -218,8 +225,7 @@ class Claim(Whole):
         said = self.claim()
         self.ctl(third, "restore", self.image, "--fork")
         self.assertEqual(self.claim(), said)
-        self.assertEqual(self.state(third, session), "restored")
-        self.wait(lambda: self.state(third, session) is None)
+        self.goes_unclaimed(third, session)
         self.assertEqual(self.finish(program)[0], self.expected())
 
 
