@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import unittest
@@ -15,18 +14,12 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from scrape import TOOLS, Scrape  # noqa: E402
-from whole import HERE  # noqa: E402
+from whole import HERE, runner  # noqa: E402
 
 SHARE = os.path.join(HERE, os.pardir, os.pardir, "share")
 PROMETHEUS, PROMTOOL = (shutil.which(name, path=TOOLS) for name in ("prometheus", "promtool"))
 # Grafana's variables, as it would put them for scrapes that are close together.
 VARIABLES = {"$__rate_interval": "20s", "$instance": ".*"}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def read(*path):
@@ -59,7 +52,7 @@ class Prometheus(Scrape):
 
     def start_prometheus(self):
         """With our configuration and rules, and shorter intervals."""
-        self.port = free_port()
+        self.port = runner.free_port()
         config = read(SHARE, "prometheus.yml").replace("scrape_interval: 15s", "scrape_interval: 300ms\n  evaluation_interval: 1s\n  scrape_timeout: 300ms")
         config = config.replace("127.0.0.1:9435", "127.0.0.1:%d" % self.address[1])
         directory = os.path.join(self.dir, "prometheus")

@@ -9,7 +9,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -23,12 +22,6 @@ sys.path.insert(0, os.path.join(TOP, "tests", "runner"))
 import runner  # noqa: E402
 
 GUARD_S = 120  # after which a command is given up; nothing is measured by it
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def documents_block(name, path="docs/tutorial.md"):

@@ -33,7 +33,7 @@ def run_document(name, arg):
         blocks = documents.blocks(f.read())
     count, skipped = 0, []
     bash = shell.Shell(arg.build)
-    run = documents.Run(bash, {port: shell.free_port() for port in PORTS})
+    run = documents.Run(bash, {port: shell.runner.free_port() for port in PORTS})
     try:
         for block in blocks:
             if block.marker == "text":
