@@ -358,7 +358,8 @@ class Images(ServerTest):
         time.sleep(1)
         self.start()
         wait_until(lambda: self.state_of(session) == "running")
-        self.assertEqual([n for n in os.listdir(self.socket + ".d") if "paused" in n], [])
+        # The worker goes on a moment before the server hears of it.
+        wait_until(lambda: [n for n in os.listdir(self.socket + ".d") if "paused" in n] == [])
         for words in (["--for", "soon"], ["--for", "0"], ["--until", "25:00"], ["--until", "x"], ["--for", "1m", "--until", "18:00"]):
             self.assertEqual(self.ctl("pause", session, *words).returncode, 2, words)
         self.ok("pause", session, "--until", "00:00")

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -35,6 +36,15 @@ class Load(Whole):
     def files(self, server):
         """Below its directory, where its socket, key and state lie."""
         return sorted(os.path.relpath(os.path.join(root, name), server.directory) for root, _, names in os.walk(server.directory) for name in names)
+
+    def rests(self, server):
+        """No worker is left, and what it has stays for a while: it closes its ends of what has ended after that has ended."""
+        seen = None if server.workers() else (self.descriptors(server), self.files(server))
+        for _ in range(10):
+            time.sleep(0.02)
+            if server.workers() or (self.descriptors(server), self.files(server)) != seen:
+                return False
+        return True
 
     def start_all(self, server, count):
         self.points, programs = [], []
@@ -100,9 +110,9 @@ class Load(Whole):
             out = out or done.stdout
             self.assertEqual(done.stdout, out)
             if number == NUMBERS["--series"] // 3:
-                self.wait(lambda: not server.workers())
+                self.wait(lambda: self.rests(server))
                 seen = self.status(server, "VmRSS"), self.descriptors(server), self.files(server)
-        self.wait(lambda: not server.workers())
+        self.wait(lambda: self.rests(server) and (self.descriptors(server), self.files(server)) == seen[1:])
         now = self.status(server, "VmRSS"), self.descriptors(server), self.files(server)
         print("after %d sessions: %d KiB, %d descriptors, %d files; after a third: %d KiB" % (NUMBERS["--series"], now[0], now[1], len(now[2]), seen[0]))
         self.assertEqual(now[1:], seen[1:])

@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import wire  # noqa: E402
-from fixture import ServerTest, wait_until  # noqa: E402
+from fixture import GUARD, ServerTest, wait_until  # noqa: E402
 
 
 class Kept(ServerTest):
@@ -119,7 +119,7 @@ class Kept(ServerTest):
         _, session = self.client()
         self.ok("checkpoint", session, "--to-memory", "gone", "--stop")
         server.terminate()
-        server.wait(10)
+        server.wait(GUARD)
         self.assertIn("image gone of session %s was in memory" % session, self.log())
         self.start()
         self.assertEqual(self.listed()["images"], [])

@@ -134,7 +134,7 @@ class Modules(Whole):
         self.assertLess(self.once(server, seed="first")[0], OTHER_MAX)
         self.once(server, seed="third")
         self.wait(lambda: self.once(server, seed="third")[0] < OTHER_MAX)
-        self.assertEqual(len(self.files()), 2)
+        self.wait(lambda: len(self.files()) == 2)
         self.assertLess(self.once(server, seed="first")[0], OTHER_MAX)
         self.assertGreater(self.once(server, seed="second")[0], MODULE)
         # One that is larger than all of it is not kept.
