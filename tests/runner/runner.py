@@ -660,8 +660,8 @@ def route_again(j):
 
 
 def route_twice(j):
-    # So long that both are there when the client comes, also where it comes late.
-    first, copies = j.server(), [j.server("--claim-timeout", "5") for _ in range(2)]
+    # The first copy waits in vain, and only has to be there while the second is made; the other one waits as long as the client needs.
+    first, copies = j.server(), [j.server("--claim-timeout", "3"), j.server()]
     # It is told of one place only, the last, so that both copies are there before it finds one.
     j.written = os.path.join(j.directory, "elsewhere")
     session = j.start(first, copies[1:])
