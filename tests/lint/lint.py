@@ -8,6 +8,7 @@ whose targets are made (for compile_commands.json and generated headers), and th
 
 import argparse
 import concurrent.futures
+import functools
 import json
 import os
 import re
@@ -17,6 +18,9 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, HERE)
+import passed  # noqa: E402
+
 TOP = os.path.dirname(os.path.dirname(HERE))
 PRODUCT = ("base/", "rpc/", "cudacommon/", "client/", "server/", "checkpoint/", "softgpu/", "ctl/")
 # Generated and committed, or another's format.
@@ -30,6 +34,7 @@ class Tree:
         self.files = subprocess.run(["git", "-C", TOP, "ls-files"], check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
         self.files = [path for path in self.files if os.path.isfile(os.path.join(TOP, path))]
         self.jobs = os.cpu_count() or 1
+        self.passed, self.contents = passed.Passed(passed.default_path()), passed.Contents(TOP)
 
     def c_files(self):
         return [path for path in self.files if path.endswith((".c", ".h"))]
@@ -58,11 +63,23 @@ def those(pattern, lines):
     return [line for line in lines if re.search(pattern, line)] or lines[-5:]
 
 
-def by_parts(tree, files, size, command):
+def by_parts(tree, files, size, command, is_good=lambda part: None):
     """Runs a tool over the files, some at a time, on all processors."""
     parts = [files[i:i + size] for i in range(0, len(files), size)]
     with concurrent.futures.ThreadPoolExecutor(tree.jobs) as pool:
-        return [line for lines in pool.map(lambda part: said(*command, *part), parts) for line in lines]
+        found = list(pool.map(lambda part: said(*command, *part), parts))
+    for part, lines in zip(parts, found):
+        if not lines:
+            is_good(part)
+    return [line for lines in found for line in lines]
+
+
+def not_yet(tree, name, files, key):
+    """Those of the files that have not passed the check as they are, and who is told of those that do."""
+    left, known = tree.passed.without(files, key)
+    if known:
+        print(f"{name}: {known} of {len(files)} files passed before, as they are", flush=True)
+    return left, lambda part: tree.passed.add([key(path) for path in part])
 
 
 def ours(name, *arguments):
@@ -100,14 +117,32 @@ def clang_format(tree):
 
 
 def clang_tidy(tree):
-    built = {path for path, _, _ in tree.commands()}
+    built = passed.compiled(TOP, tree.build)
     files = [path for path in tree.product(".c") if path in built]
-    return those(r" (error|warning):", by_parts(tree, files, 20, ["clang-tidy", "-p", tree.build, "--quiet"]))
+    tool = passed.version("clang-tidy")
+
+    @functools.cache
+    def key(path):
+        return built[path] and tree.contents.key(["clang-tidy", tool, built[path][0]], built[path][1] | {".clang-tidy"})
+
+    left, is_good = not_yet(tree, "clang-tidy", files, key)
+    return those(r" (error|warning):", by_parts(tree, left, 20, ["clang-tidy", "-p", tree.build, "--quiet"], is_good))
 
 
 def cppcheck(tree):
-    return said("cppcheck", "--quiet", "--std=c11", f"-j{tree.jobs}", "--enable=warning,portability", "--inline-suppr", "--max-configs=1", "--error-exitcode=1",
-                f"--suppressions-list={HERE}/cppcheck.txt", "-I.", "--template={file}:{line}: {message} [{id}]", *tree.product(".c"))
+    words = ["cppcheck", "--quiet", "--std=c11", "--enable=warning,portability", "--inline-suppr", "--max-configs=1", "--error-exitcode=1",
+             "--suppressions-list=tests/lint/cppcheck.txt", "-I.", "--template={file}:{line}: {message} [{id}]"]
+    tool = passed.version("cppcheck")
+
+    @functools.cache
+    def key(path):
+        return tree.contents.key([tool, words], tree.contents.included(path) | {"tests/lint/cppcheck.txt"})
+
+    left, is_good = not_yet(tree, "cppcheck", tree.product(".c"), key)
+    lines = said(*words, f"-j{tree.jobs}", *left) if left else []
+    if not lines:
+        is_good(left)
+    return lines
 
 
 def shellcheck(tree):
@@ -164,6 +199,7 @@ def main():
         print(f"{name}: {'ok' if not lines else 'FAILED'} ({time.monotonic() - begin:.0f} s)", flush=True)
         print("".join(f"    {line}\n" for line in lines), end="", flush=True)
         failed += [name] if lines else []
+        tree.passed.save()
     print(f"lint: {len(failed)} failed: {', '.join(failed)}" if failed else "lint: all passed")
     return bool(failed)
 

@@ -3,13 +3,17 @@
 """Our own checks of tests/lint notice what they are for."""
 import os
 import sys
+import tempfile
+import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import functions  # noqa: E402
 import includes  # noqa: E402
 import lint  # noqa: E402
 import names  # noqa: E402
+import passed  # noqa: E402
 import spdx  # noqa: E402
 import subjects  # noqa: E402
 
@@ -52,6 +56,69 @@ class Includes(unittest.TestCase):
             for word in allowed:
                 self.assertTrue(includes.room_of(word + "/x", rooms), f"{room}: {word}")
         self.assertTrue(all(count > 0 for count in exceptions.values()))
+
+
+class Passed(unittest.TestCase):
+    """Only what is the same byte by byte, and had nothing, is left out."""
+
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.addCleanup(self.place.cleanup)
+        self.list = os.path.join(self.place.name, "lint-passed")
+
+    def tree(self, name, **files):
+        """A clone with these files."""
+        top = os.path.join(self.place.name, name)
+        os.makedirs(os.path.join(top, "base"), exist_ok=True)
+        for file, text in {"a_c": '#include "base/a.h"\n', "a_h": "int a;\n", **files}.items():
+            with open(os.path.join(top, "base", file.replace("_", ".")), "w", encoding="ascii") as f:
+                f.write(text)
+        return top
+
+    def key(self, top, words=("tool 1",)):
+        contents = passed.Contents(top)
+        return contents.key(list(words), contents.included("base/a.c"))
+
+    def test_key(self):
+        first = self.key(self.tree("one"))
+        self.assertEqual(self.key(self.tree("deeper/other")), first)
+        for changed in ({"a_c": '#include "base/a.h"\n\n'}, {"a_h": "int b;\n"}):
+            self.assertNotEqual(self.key(self.tree("other", **changed)), first)
+        self.assertNotEqual(self.key(self.tree("one"), ["tool 2"]), first)
+        # What includes what is included, and what the preprocessor would leave out.
+        deep = {"a_h": '#if 0\n#include "b.h"\n#endif\n', "b_h": "int b;\n"}
+        before = self.key(self.tree("three", **deep))
+        self.assertNotEqual(self.key(self.tree("three", **{**deep, "b_h": "int c;\n"})), before)
+
+    def test_list(self):
+        known = passed.Passed(self.list)
+        self.assertEqual(known.without(["a", "b", "c"], {"a": "1", "b": "2", "c": None}.get), (["a", "b", "c"], 0))
+        known.add(["1", None])
+        known.save()
+        known = passed.Passed(self.list)
+        # What is not known how it was compiled, and what did not pass, is looked at again.
+        self.assertEqual(known.without(["a", "b", "c"], {"a": "1", "b": "2", "c": None}.get), (["b", "c"], 1))
+        self.assertEqual(known.without(["a"], {"a": "3"}.get), (["a"], 0))
+
+    def test_only_what_is_good(self):
+        """A part of the files in which a tool found something is not known."""
+        tree = types.SimpleNamespace(jobs=2, passed=passed.Passed(self.list))
+        left, is_good = lint.not_yet(tree, "x", ["good", "bad"], str)
+        script = 'case $1 in bad) echo wrong; exit 1;; esac'
+        self.assertEqual(lint.by_parts(tree, left, 1, ["sh", "-c", script, "sh"], is_good), ["wrong"])
+        self.assertEqual(lint.not_yet(tree, "x", ["good", "bad"], str)[0], ["good", "bad"])
+        tree.passed.save()
+        tree.passed = passed.Passed(self.list)
+        self.assertEqual(lint.not_yet(tree, "x", ["good", "bad"], str)[0], ["bad"])
+
+    def test_disabled(self):
+        with unittest.mock.patch.dict(os.environ, {"CCACHE_DIR": "/x", "CCACHE_DISABLE": "1"}):
+            self.assertIsNone(passed.default_path())
+        with unittest.mock.patch.dict(os.environ, {"CCACHE_DIR": "/x", "CCACHE_DISABLE": ""}):
+            self.assertEqual(passed.default_path(), "/x/lint-passed")
+        nothing = passed.Passed(None)
+        nothing.add(["1"])
+        nothing.save()
 
 
 class Names(unittest.TestCase):
