@@ -70,6 +70,10 @@ class Fork(Whole):
         client.stdin.flush()
         return client.stdout.readline().strip()
 
+    def is_done(self, client):
+        with open("/proc/%d/comm" % client.pid, encoding="utf-8") as f:
+            return f.read() == "done\n"
+
     def end(self, client):
         out, _ = client.communicate(timeout=60)
         return out.strip()
@@ -82,7 +86,8 @@ class Fork(Whole):
             client = self.client(api, "127.0.0.1:%d" % relay.listener.getsockname()[1])
             ended = threading.Thread(target=client.wait, daemon=True)
             # The thread of the program stands still at the relay, or has done everything.
-            if not relay.stopped.wait(3):
+            self.wait(lambda: relay.stopped.is_set() or self.is_done(client))
+            if not relay.stopped.is_set():
                 client.communicate(timeout=60)
                 break
             with self.subTest(point=points):
