@@ -35,6 +35,7 @@ struct ckt_audit;
 struct ckt_automatic;
 struct ckt_replicator;
 struct ckt_compiler;
+struct ckt_gpu_health;
 struct ckt_image_keys;
 struct ckt_policy;
 struct ckt_peer;
@@ -152,6 +153,7 @@ struct ckt_server {
 	int image_dir_fd;
 	struct ckt_memory_image *kept; /* images in memory */
 	struct ckt_nvml *nvml;         /* see nvml.c; NULL until somebody asks */
+	struct ckt_gpu_health *health; /* see nvml/gpu_health.h; NULL: nobody samples it */
 	struct ckt_warm_workers *warm; /* see warm_workers.h; NULL: none */
 	struct ckt_tls_process *tls;   /* see tls/tls_process.h; NULL: no TLS */
 	struct ckt_compiler *compiler; /* see compiler_process.h; NULL: workers do it */

@@ -4,10 +4,11 @@ import collections
 import http.client
 import os
 import re
+import shutil
 import socket
 import time
 
-from whole import HERE, Whole
+from whole import HERE, Whole, runner
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 FRESH = 0.12  # seconds after which the server makes a new text
@@ -86,6 +87,31 @@ class Scrape(Whole):
         """The sum of the samples with these labels, of a new text."""
         return sum(value for (sample, have), value in samples(self.scrape()).items() if sample == name and set(labels.items()) <= have)
 
+    def check_labels(self, text):
+        """Each sample has the labels that docs/metrics.md tells of its family."""
+        with open(os.path.join(TOP, "docs", "metrics.md"), encoding="utf-8") as f:
+            labels = dict(re.findall(r"^\| `([a-z_]+)` \| \w+ \| ([^|]*) \|", f.read(), re.MULTILINE))
+        for (sample, have), _ in samples(text).items():
+            family = sample if sample in labels else re.sub("_(bucket|sum|count)$", "", sample)
+            self.assertEqual({name for name, _ in have} - {"le"}, set(re.findall(r"`(\w+)`", labels[family])), sample)
+
     def both(self):
         old, new = self.scrape(), self.scrape(Accept=OPENMETRICS)
         return old, new
+
+
+class WithNvml(Scrape):
+    """The server takes its driver for a genuine one, and finds an NVML that is made up (tests/unit/daemon/fake_nvml.c)."""
+
+    def setUp(self):
+        super().setUp()
+        self.driver = os.path.join(self.dir, "driver.so")
+        shutil.copy(os.path.join(self.tree.soft, "libcuda.so.1"), self.driver)
+        shutil.copy(os.environ["CKT_TEST_FAKE_NVML"], os.path.join(self.dir, "libnvidia-ml.so.1"))
+        self.lost = os.path.join(self.dir, "lost")
+
+    def server(self, name, *options, env=None):
+        environment = {"LD_LIBRARY_PATH": self.dir, "FAKE_NVML_LOST": self.lost, **(env or {})}
+        server = runner.Server(self.tree, os.path.join(self.dir, name), self.driver, options, environment)
+        self.servers.append(server)
+        return server

@@ -123,11 +123,7 @@ class Metrics(Scrape):
         with open(os.path.join(TOP, "docs", "metrics.md"), encoding="utf-8") as f:
             table = re.findall(r"^\| `([a-z_]+)` \| (\w+) \| [^|]* \| (.*) \|$", f.read(), re.MULTILINE)
         self.assertEqual([(name, kind, text) for name, (kind, text) in families(self.scrape()).items()], table)
-        with open(os.path.join(TOP, "docs", "metrics.md"), encoding="utf-8") as f:
-            labels = dict(re.findall(r"^\| `([a-z_]+)` \| \w+ \| ([^|]*) \|", f.read(), re.MULTILINE))
-        for (sample, have), _ in samples(self.scrape()).items():
-            family = sample if sample in labels else re.sub("_(bucket|sum|count)$", "", sample)
-            self.assertEqual({name for name, _ in have} - {"le"}, set(re.findall(r"`(\w+)`", labels[family])), sample)
+        self.check_labels(self.scrape())
 
     # ---- Who may ask
 

@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from scrape import TOOLS, Scrape  # noqa: E402
+from scrape import TOOLS, WithNvml  # noqa: E402
 from whole import HERE, runner  # noqa: E402
 
 SHARE = os.path.join(HERE, os.pardir, os.pardir, "share")
@@ -28,7 +28,7 @@ def read(*path):
 
 
 @unittest.skipUnless(PROMETHEUS and PROMTOOL, "no prometheus and promtool (Debian's package prometheus)")
-class Prometheus(Scrape):
+class Prometheus(WithNvml):
     def promtool(self, *words):
         done = subprocess.run([PROMTOOL, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)

@@ -15,6 +15,7 @@
 #include "server/daemon/metrics/automatic_metrics.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/metrics/families.h"
+#include "server/daemon/metrics/gpu_metrics.h"
 #include "server/daemon/metrics/owners.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/session/session.h"
@@ -190,6 +191,11 @@ static void put_memory(
 					ckt_metrics_owner_name(owner), NULL},
 				(double)sums->held[place_of(owner)][gpu]);
 	}
+	uint64_t held[CKT_DEVICES_MAX] = {0};
+	for (unsigned owner = 0; owner < OWNERS; owner++)
+		for (unsigned gpu = 0; gpu < count; gpu++)
+			held[gpu] += sums->held[owner][gpu];
+	ckt_metrics_put_gpus(server, to, held);
 }
 
 /* Counts of each owner, by one more label. */

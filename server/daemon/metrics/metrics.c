@@ -18,6 +18,7 @@
 #include "rpc/net.h"
 #include "server/daemon/metrics/collect.h"
 #include "server/daemon/metrics/owners.h"
+#include "server/daemon/nvml/gpu_health.h"
 #include "server/daemon/peer/listen.h"
 #include "server/daemon/server.h"
 
@@ -101,6 +102,7 @@ static enum MHD_Result answer_metrics(
 	}
 	if (!made->response) {
 		size_t size;
+		ckt_gpu_health_want(metrics->server);
 		char *text = ckt_metrics_collect(metrics->server, openmetrics, &size);
 		if (text)
 			made->response = respond(text, size, MHD_RESPMEM_MUST_FREE,
@@ -335,6 +337,7 @@ int ckt_metrics_open(struct ckt_server *server, struct ckt_metrics_server **ret_
 		ckt_metrics_close(metrics);
 		return result;
 	}
+	ckt_gpu_health_begin(server);
 	*ret_metrics = metrics;
 	return 0;
 }
@@ -343,6 +346,7 @@ void ckt_metrics_close(struct ckt_metrics_server *metrics)
 {
 	if (!metrics)
 		return;
+	ckt_gpu_health_end(metrics->server);
 	if (metrics->source.fd >= 0)
 		ckt_loop_remove(&metrics->server->loop, &metrics->source);
 	ckt_timer_clear(&metrics->timer);

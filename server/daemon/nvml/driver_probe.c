@@ -224,3 +224,15 @@ int ckt_driver_choose(const char *choice, const char *soft_path, struct ckt_driv
 			reason);
 	return 0;
 }
+
+void ckt_driver_uuid_text(const struct ckt_driver_gpu *gpu, char ret_text[CKT_GPU_UUID_TEXT])
+{
+	static const uint8_t none[16];
+	const uint8_t *u = gpu->uuid;
+	*ret_text = 0;
+	if (memcmp(u, none, sizeof none) != 0)
+		snprintf(ret_text, CKT_GPU_UUID_TEXT,
+			"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+			u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
+			u[12], u[13], u[14], u[15]);
+}

@@ -20,6 +20,10 @@ struct ckt_driver_gpu {
 	int major, minor; /* compute capability */
 };
 
+/* Its UUID as NVML writes it, "GPU-..."; empty: the driver tells none. */
+enum { CKT_GPU_UUID_TEXT = 48 };
+void ckt_driver_uuid_text(const struct ckt_driver_gpu *gpu, char ret_text[CKT_GPU_UUID_TEXT]);
+
 struct ckt_driver_info {
 	char path[4096];
 	bool soft;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "server/daemon/policy/ask.h"
-#include "server/daemon/nvml/nvml_reader.h"
 #include "base/log.h"
 
 enum {
@@ -32,6 +31,9 @@ struct question {
 	struct ckt_peer *peer; /* held; NULL once it was told about the timeout */
 	void (*done)(struct ckt_peer *peer, struct question *question,
 		const struct ckt_reader_answer *answer);
+	/* the server's own question; NULL once it was told */
+	ckt_nvml_heard *heard;
+	struct ckt_server *server;
 	struct ckt_timer timer;
 	unsigned gpu;
 };
@@ -50,14 +52,8 @@ struct ckt_nvml {
 
 static void name_gpu(const struct ckt_driver_gpu *gpu, struct ckt_reader_gpu *ret)
 {
-	static const uint8_t none[16];
-	const uint8_t *u = gpu->uuid;
 	snprintf(ret->pci_bus_id, sizeof ret->pci_bus_id, "%s", gpu->pci_bus_id);
-	if (memcmp(u, none, sizeof none) != 0)
-		snprintf(ret->uuid, sizeof ret->uuid,
-			"GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-			u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
-			u[12], u[13], u[14], u[15]);
+	ckt_driver_uuid_text(gpu, ret->uuid);
 }
 
 static struct ckt_share share_of(const struct ckt_peer *peer)
@@ -95,8 +91,12 @@ static void ask_next(struct ckt_nvml *nvml);
 static void question_done(struct question *question, const struct ckt_reader_answer *answer)
 {
 	struct ckt_peer *peer = question->peer;
+	ckt_nvml_heard *heard = question->heard;
 	question->peer = NULL;
+	question->heard = NULL;
 	ckt_timer_clear(&question->timer);
+	if (heard)
+		heard(question->server, question->gpu, answer);
 	if (peer && ckt_peer_release(peer))
 		question->done(peer, question, answer);
 }
@@ -170,12 +170,13 @@ static void reader_ready(struct ckt_source *source, uint32_t events)
 	nvml->first = question->next;
 	if (!nvml->first)
 		nvml->last = &nvml->first;
+	/* First, because what is done with the answer may be another question. */
+	if (!nvml->absent)
+		ask_next(nvml);
 	question_done(question, nvml->absent ? NULL : &nvml->answer);
 	free(question);
 	if (nvml->absent)
 		give_up(nvml);
-	else
-		ask_next(nvml);
 }
 
 static int reader_begin(struct ckt_nvml *nvml)
@@ -235,27 +236,60 @@ void ckt_daemon_nvml_fini(struct ckt_server *server)
 	server->nvml = NULL;
 }
 
+/* NULL if there is no NVML. */
+static struct question *question_new(struct ckt_server *server, const struct question *like)
+{
+	struct ckt_nvml *nvml = nvml_of(server);
+	struct question *question =
+		nvml && reader_begin(nvml) == 0 ? malloc(sizeof *question) : NULL;
+	if (question) {
+		*question = *like;
+		question->timer.fire = question_late;
+		ckt_timer_set(&server->loop, &question->timer, ANSWER_MS);
+	}
+	return question;
+}
+
+/* place: the end of the list, or the link of the question that the reader has. */
+static void question_add(struct ckt_nvml *nvml, struct question *question, struct question **place)
+{
+	bool idle = !nvml->first;
+	question->next = *place;
+	*place = question;
+	if (nvml->last == place)
+		nvml->last = &question->next;
+	if (idle)
+		ask_next(nvml);
+}
+
 /* Calls done at once if there is no NVML. */
 static void ask(struct ckt_peer *peer, const struct question *like)
 {
-	struct ckt_nvml *nvml = nvml_of(peer->server);
-	struct question *question =
-		nvml && reader_begin(nvml) == 0 ? malloc(sizeof *question) : NULL;
+	struct question *question = question_new(peer->server, like);
 	if (!question) {
 		struct question none = *like;
 		like->done(peer, &none, NULL);
 		return;
 	}
-	*question = *like;
 	question->peer = peer;
-	question->timer.fire = question_late;
 	ckt_peer_hold(peer);
-	ckt_timer_set(&peer->server->loop, &question->timer, ANSWER_MS);
-	bool idle = !nvml->first;
-	*nvml->last = question;
-	nvml->last = &question->next;
-	if (idle)
-		ask_next(nvml);
+	question_add(peer->server->nvml, question, peer->server->nvml->last);
+}
+
+bool ckt_nvml_ask_health(struct ckt_server *server, unsigned gpu, ckt_nvml_heard *heard)
+{
+	struct question like = {.server = server,
+		.heard = heard,
+		.gpu = gpu,
+		.asked = {.function = CKT_READER_HEALTH}};
+	name_gpu(&server->driver.gpus[gpu], &like.asked.gpu);
+	struct question *question = question_new(server, &like);
+	if (question) {
+		/* Before those of all clients, so that a crowd of them cannot make it late. */
+		struct ckt_nvml *nvml = server->nvml;
+		question_add(nvml, question, nvml->first ? &nvml->first->next : nvml->last);
+	}
+	return question;
 }
 
 /* ---- DEVICES */

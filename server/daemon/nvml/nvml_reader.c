@@ -90,6 +90,80 @@ static void answer_use(device_t device, struct ckt_reader_answer *answer)
 	}
 }
 
+static void know(struct ckt_reader_answer *answer, enum ckt_reader_value which, uint64_t value)
+{
+	answer->known |= 1u << which;
+	answer->values[which] = value;
+}
+
+/* Calls of NVML that ask a GPU for one thing; older libraries lack some, and GPUs support not all. */
+static int ask_number(const char *function, device_t device, unsigned long long *ret_value)
+{
+	int (*entry)(device_t device, unsigned long long *value);
+	*ret_value = 0;
+	*(void **)&entry = dlsym(nvml.handle, function);
+	return entry ? entry(device, ret_value) : CKT_NVML_FUNCTION_NOT_FOUND;
+}
+
+static int ask_errors(device_t device, unsigned type, unsigned long long *ret_count)
+{
+	int (*entry)(device_t device, unsigned type, unsigned counter, unsigned long long *count);
+	*(void **)&entry = dlsym(nvml.handle, "nvmlDeviceGetTotalEccErrors");
+	/* 0: since the driver was loaded */
+	return entry ? entry(device, type, 0, ret_count) : CKT_NVML_FUNCTION_NOT_FOUND;
+}
+
+static int ask_celsius(device_t device, unsigned *ret_degrees)
+{
+	int (*entry)(device_t device, unsigned sensor, unsigned *degrees);
+	*(void **)&entry = dlsym(nvml.handle, "nvmlDeviceGetTemperature");
+	return entry ? entry(device, 0, ret_degrees) : CKT_NVML_FUNCTION_NOT_FOUND;
+}
+
+/* Whether that result says that the GPU fell off its bus, or does nothing until it is reset. */
+static bool is_lost(int result)
+{
+	return result == CKT_NVML_GPU_IS_LOST || result == CKT_NVML_RESET_REQUIRED;
+}
+
+static void answer_health(device_t device, struct ckt_reader_answer *answer)
+{
+	struct memory_info memory = {0};
+	unsigned long long number = 0;
+	unsigned degrees = 0;
+	uint32_t rates[2] = {0}; /* of kernels, of the memory */
+	int results[] = {nvml.memory ? nvml.memory(device, &memory) : CKT_NVML_FUNCTION_NOT_FOUND,
+		ask_number("nvmlDeviceGetUtilizationRates", device, &number),
+		ask_celsius(device, &degrees), 0, 0, 0, 0};
+	memcpy(rates, &number, sizeof rates);
+	if (!results[0]) {
+		know(answer, CKT_HEALTH_USED_BYTES, memory.used);
+		know(answer, CKT_HEALTH_FREE_BYTES, memory.free);
+	}
+	if (!results[1])
+		know(answer, CKT_HEALTH_BUSY_PERCENT, rates[0]);
+	if (!results[2])
+		know(answer, CKT_HEALTH_CELSIUS, degrees);
+	/* A 32-bit number, in a place that is zero and has room for more. */
+	results[3] = ask_number("nvmlDeviceGetPowerUsage", device, &number);
+	if (!results[3])
+		know(answer, CKT_HEALTH_MILLIWATTS, number);
+	results[4] = ask_number("nvmlDeviceGetCurrentClocksEventReasons", device, &number);
+	if (results[4] == CKT_NVML_FUNCTION_NOT_FOUND)
+		results[4] =
+			ask_number("nvmlDeviceGetCurrentClocksThrottleReasons", device, &number);
+	if (!results[4])
+		know(answer, CKT_HEALTH_THROTTLED, number);
+	for (unsigned type = 0; type < 2; type++) {
+		results[5 + type] = ask_errors(device, type, &number);
+		if (!results[5 + type])
+			know(answer, type ? CKT_HEALTH_UNCORRECTED : CKT_HEALTH_CORRECTED, number);
+	}
+	for (unsigned i = 0; i < sizeof results / sizeof *results; i++)
+		if (is_lost(results[i]))
+			answer->result = results[i];
+}
+
 /*
  * Every parameter is a number or a pointer, and there are six at most: on our ABIs each is in a
  * register of its own, so one prototype fits all of NVML's.
@@ -175,6 +249,12 @@ void ckt_daemon_nvml_reader_answer(
 	*ret_answer = (struct ckt_reader_answer){.result = CKT_NVML_LIBRARY_NOT_FOUND};
 	if (!nvml.handle)
 		return;
+	if (question->function == CKT_READER_HEALTH) {
+		ret_answer->result = find(&question->gpu, &device);
+		if (!ret_answer->result)
+			answer_health(device, ret_answer);
+		return;
+	}
 	if (question->function && (!function || !function->name)) {
 		ret_answer->result = CKT_NVML_INVALID_ARGUMENT;
 		return;

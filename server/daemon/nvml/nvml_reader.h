@@ -14,6 +14,22 @@
 
 enum { CKT_READER_PROCESSES_MAX = 256, CKT_READER_TEXT_MAX = 256 };
 
+/* A question that is no function of rpc/api/nvml.api: what --metrics tells of a GPU. */
+#define CKT_READER_HEALTH (UINT32_MAX - 1)
+
+/* Values of an answer to it, as NVML has them. */
+enum ckt_reader_value {
+	CKT_HEALTH_USED_BYTES,
+	CKT_HEALTH_FREE_BYTES,
+	CKT_HEALTH_BUSY_PERCENT,
+	CKT_HEALTH_CELSIUS,
+	CKT_HEALTH_MILLIWATTS,
+	CKT_HEALTH_THROTTLED, /* bits: nvmlClocksEventReasons */
+	CKT_HEALTH_CORRECTED, /* errors of memory since the driver was loaded */
+	CKT_HEALTH_UNCORRECTED,
+	CKT_HEALTH_VALUES
+};
+
 /* NVML's names of a GPU. */
 struct ckt_reader_gpu {
 	char uuid[48]; /* "GPU-..." */
@@ -21,7 +37,8 @@ struct ckt_reader_gpu {
 };
 
 struct ckt_reader_question {
-	uint32_t function; /* as in rpc/api/nvml.api; 0: memory and processes */
+	/* as in rpc/api/nvml.api; 0: memory and processes; or CKT_READER_HEALTH */
+	uint32_t function;
 	uint32_t selectors[CKT_NVML_SELECTORS_MAX];
 	struct ckt_reader_gpu gpu, other;
 };
@@ -39,6 +56,9 @@ struct ckt_reader_answer {
 		uint32_t pid;
 		uint64_t memory_bytes; /* all bits set: NVML does not know */
 	} processes[CKT_READER_PROCESSES_MAX];
+	/* CKT_READER_HEALTH.  Bit N: values[N] is known. */
+	uint32_t known;
+	uint64_t values[CKT_HEALTH_VALUES];
 };
 
 /* Loads that library and initializes it; false if that fails.  Once in a process. */

@@ -24,7 +24,12 @@ static int open_at(const char *text)
 	snprintf(address, sizeof address, "%s", text);
 	server.options.metrics = address;
 	*message = 0;
-	return ckt_metrics_open(&server, &metrics, message, sizeof message);
+	/* Else NVML would be asked, if this host has one. */
+	bool soft = server.driver.soft;
+	server.driver.soft = true;
+	int result = ckt_metrics_open(&server, &metrics, message, sizeof message);
+	server.driver.soft = soft;
+	return result;
 }
 
 static int client(const char *request)

@@ -80,6 +80,26 @@ static void test_shapes(void)
 	TEXT(answer.text, "999.88.255");
 }
 
+static void test_health(void)
+{
+	struct ckt_reader_question question = {
+		.function = CKT_READER_HEALTH, .gpu = {.uuid = "GPU-1"}};
+	setenv("FAKE_NVML_LOST", path_in("lost"), 1);
+	struct ckt_reader_answer answer = answer_to(question);
+	IS(answer.result, 0);
+	IS(answer.known, (1u << CKT_HEALTH_VALUES) - 1);
+	IS(answer.values[CKT_HEALTH_BUSY_PERCENT], 73);
+	IS(answer.values[CKT_HEALTH_UNCORRECTED], 31);
+	write_file(path_in("lost"), "", 0600);
+	answer = answer_to(question);
+	IS(answer.result, CKT_NVML_GPU_IS_LOST);
+	IS(answer.known >> CKT_HEALTH_USED_BYTES & 1, 0);
+	unlink(path_in("lost"));
+	unsetenv("FAKE_NVML_LOST");
+	strcpy(question.gpu.uuid, "GPU-dead");
+	IS(answer_to(question).result, CKT_NVML_NOT_FOUND);
+}
+
 static void test_refused(void)
 {
 	IS(ckt_nvml_number("nvmlInit_v2"), 0);
@@ -157,5 +177,5 @@ static void test_process(void)
 	IS(waitpid(pid, &status, 0), pid);
 }
 
-UNIT_SUITE(nvml_reader, {"shapes", test_shapes}, {"refused", test_refused}, {"use", test_use},
-	{"process", test_process})
+UNIT_SUITE(nvml_reader, {"shapes", test_shapes}, {"health", test_health}, {"refused", test_refused},
+	{"use", test_use}, {"process", test_process})
