@@ -11,7 +11,9 @@ struct gpu {
 	const struct ckt_driver_gpu *device;
 	char number[16], uuid[CKT_GPU_UUID_TEXT];
 	const struct ckt_gpu_sample *sample; /* NULL: none */
-	uint64_t total_bytes, held_bytes, budget_bytes, leased_bytes;
+	const struct ckt_ledger *ledger;
+	unsigned index;
+	uint64_t held_bytes;
 	bool soft;
 	int64_t now_ms;
 };
@@ -44,8 +46,9 @@ static void put(struct ckt_metric_writer *to, const struct gpu *gpu, double valu
 static void put_free(struct ckt_metric_writer *to, const struct gpu *gpu)
 {
 	/* A budget counts contexts, too; without one nobody counts them, and NVML knows. */
-	uint64_t all = gpu->budget_bytes ? gpu->budget_bytes : gpu->total_bytes, most;
-	uint64_t taken = gpu->budget_bytes ? gpu->leased_bytes : gpu->held_bytes;
+	uint64_t budget = gpu->ledger->budgets[gpu->index], most;
+	uint64_t all = budget ? budget : gpu->device->memory_bytes;
+	uint64_t taken = budget ? ckt_ledger_budget_used(gpu->ledger, gpu->index) : gpu->held_bytes;
 	uint64_t left = taken < all ? all - taken : 0;
 	if (value_of(gpu, CKT_HEALTH_FREE_BYTES, &most) && most < left)
 		left = most;
@@ -153,10 +156,9 @@ void ckt_metrics_put_gpus(const struct ckt_server *server, struct ckt_metric_wri
 		for (unsigned i = 0; i < server->driver.gpu_count && i < CKT_DEVICES_MAX; i++) {
 			struct gpu gpu = {.device = &server->driver.gpus[i],
 				.sample = ckt_gpu_health_of(server, i),
-				.total_bytes = server->driver.gpus[i].memory_bytes,
+				.ledger = &server->ledger,
+				.index = i,
 				.held_bytes = held[i],
-				.budget_bytes = server->ledger.budgets[i],
-				.leased_bytes = ckt_ledger_budget_used(&server->ledger, i),
 				.soft = server->driver.soft,
 				.now_ms = now};
 			snprintf(gpu.number, sizeof gpu.number, "%u", i);
