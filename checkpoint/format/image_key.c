@@ -16,6 +16,7 @@
 /* Each use of a key has a purpose of its own, so that no text of one is good for another. */
 #define ID_PURPOSE "cricket image key"
 #define MAC_PURPOSE "cricket manifest"
+#define STATE_PURPOSE "cricket chain state"
 
 enum { HEX_DIGITS = 2 * CKT_IMAGE_KEY_BYTES, FILE_MAX = HEX_DIGITS + 2 };
 
@@ -151,6 +152,17 @@ void ckt_image_key_text(const uint8_t id[CKT_IMAGE_KEY_ID], char ret_text[2 * CK
 {
 	for (size_t i = 0; i < CKT_IMAGE_KEY_ID; i++)
 		snprintf(ret_text + 2 * i, 3, "%02x", id[i]);
+}
+
+void ckt_image_key_state_mac(const struct ckt_image_key *key, const char *text, size_t size,
+	uint8_t ret_mac[CKT_IMAGE_HASH])
+{
+	struct hmac_sha256_ctx hmac;
+	hmac_sha256_set_key(&hmac, sizeof key->bytes, key->bytes);
+	hmac_sha256_update(&hmac, sizeof STATE_PURPOSE, (const uint8_t *)STATE_PURPOSE);
+	hmac_sha256_update(&hmac, size, (const uint8_t *)text);
+	hmac_sha256_digest(&hmac, CKT_IMAGE_HASH, ret_mac);
+	explicit_bzero(&hmac, sizeof hmac);
 }
 
 /* ---- MACs */

@@ -55,6 +55,10 @@ int ckt_image_key_make(const char *path, struct ckt_image_key *ret_key);
 void ckt_image_key_text(
 	const uint8_t id[CKT_IMAGE_KEY_ID], char ret_text[2 * CKT_IMAGE_KEY_ID + 1]);
 
+/* HMAC-SHA-256 of a text that is no manifest: the state of a chain of automatic images. */
+void ckt_image_key_state_mac(const struct ckt_image_key *key, const char *text, size_t size,
+	uint8_t ret_mac[CKT_IMAGE_HASH]);
+
 /* SHA-256 of an open file from its beginning, whatever its offset. */
 int ckt_image_file_hash(int fd, uint8_t ret_hash[CKT_IMAGE_HASH]);
 /* Fills in key and mac; all else is the caller's. */

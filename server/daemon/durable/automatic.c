@@ -16,6 +16,7 @@
 #include "rpc/net.h"
 #include "server/daemon/durable/automatic_option.h"
 #include "server/daemon/durable/chain_job.h"
+#include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/paths.h"
@@ -115,6 +116,7 @@ int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t mess
 		return result;
 	}
 	server->automatic = automatic;
+	ckt_chain_keys_set(server->image_keys);
 	automatic->sweep.fire = sweep;
 	loop = &server->loop;
 	sweep(&automatic->sweep);
@@ -140,6 +142,7 @@ void ckt_automatic_fini(struct ckt_server *server)
 		session->chain = NULL;
 	}
 	ckt_timer_clear(&automatic->sweep);
+	ckt_chain_keys_set(NULL);
 	close(automatic->dir_fd);
 	if (!server->options.auto_dir)
 		rmdir(automatic->dir);
@@ -214,6 +217,12 @@ static void adopt(struct ckt_automatic_chain *chain, bool alive)
 		return;
 	int result = ckt_chain_read(fd, chain->id, &chain->state);
 	int lock = result ? result : ckt_chain_lock(fd, alive);
+	/* A first image replaces what does not count. */
+	if (ckt_chain_keys() && result && result != -ENOENT) {
+		char message[CKT_MESSAGE_MAX];
+		ckt_chain_refusal(result, chain->id, message);
+		ckt_warning("%s", message);
+	}
 	if (lock < 0) {
 		chain->state = (struct ckt_chain_state){0};
 		close(fd);
@@ -339,6 +348,14 @@ void ckt_automatic_leave(struct ckt_automatic_chain *chain)
 	chain->timer.fire = give_up;
 	ckt_timer_set(&chain->server->loop, &chain->timer,
 		(int64_t)chain->server->options.claim_timeout * 1000);
+}
+
+const struct ckt_automatic_chain *ckt_automatic_left(const char *session)
+{
+	const struct ckt_automatic_chain *chain = waiting;
+	while (chain && strcmp(chain->id, session) != 0)
+		chain = chain->next_waiting;
+	return chain;
 }
 
 bool ckt_automatic_forget(const char *session)

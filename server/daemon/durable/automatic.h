@@ -79,6 +79,8 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed);
  * return, and are removed after --claim-timeout.
  */
 void ckt_automatic_leave(struct ckt_automatic_chain *chain);
+/* The one whose images stay so; NULL: none. */
+const struct ckt_automatic_chain *ckt_automatic_left(const char *session);
 /* The client has returned.  Whether there was one. */
 bool ckt_automatic_forget(const char *session);
 

@@ -11,11 +11,14 @@
 
 #include "base/log.h"
 #include "checkpoint/format/broker.h"
+#include "checkpoint/format/image_key.h"
 #include "rpc/net.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/chain_job.h"
+#include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/events.h"
+#include "server/daemon/image/image_mac.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/policy/ask.h"
@@ -139,6 +142,7 @@ static struct ckt_chain_state next_state(const struct image *image,
 	state.restores = moved ? 0 : state.restores;
 	state.gpu = session->status.gpu;
 	state.asked = session->asks_for_images;
+	state.has_manifest = false;
 	if (image->whole)
 		state.count = 0;
 	state.images[state.count++] = (struct ckt_chain_image){
@@ -192,11 +196,44 @@ static void commit_done(void *context, int result)
 		ckt_automatic_ended(chain);
 }
 
+static void drop(struct image *image, const char *problem)
+{
+	struct ckt_automatic_chain *chain = image->chain;
+	if (problem)
+		fail(chain, "%s", problem);
+	chain->whole_next = true;
+	image_free(image, true);
+	ckt_automatic_wait(chain);
+}
+
+static int commit(struct image *image)
+{
+	struct ckt_automatic_chain *chain = image->chain;
+	int result = ckt_chain_commit(&chain->server->loop, chain->dir_fd, image->fd, &image->state,
+		image->whole, commit_done, image);
+	chain->committing = !result;
+	return result;
+}
+
+/* The server's key vouches for its manifest, in a file beside it; the state names the manifest. */
+static void vouched(void *context, const uint8_t *data, size_t size, const char *problem)
+{
+	struct image *image = context;
+	struct ckt_image_macs macs;
+	int result = problem ? 0 : ckt_image_macs_decode(data, size, &macs);
+	if (!problem && !result) {
+		memcpy(image->state.manifest, macs.macs[0].manifest, sizeof image->state.manifest);
+		image->state.has_manifest = true;
+		result = commit(image);
+	}
+	if (problem || result)
+		drop(image, problem ? problem : strerror(-result));
+}
+
 /* The worker says which command is the last in it. */
 static void described(struct ckt_session *session, void *context, int error, void *answer)
 {
 	struct image *image = context;
-	struct ckt_automatic_chain *chain = image->chain;
 	const struct ckt_worker_automatic_res *now = answer;
 	/* Somebody else has had one written since: what is known is not of this one. */
 	bool same = !error && !now->status &&
@@ -204,17 +241,14 @@ static void described(struct ckt_session *session, void *context, int error, voi
 	int result = error;
 	if (same) {
 		image->state = next_state(image, session, now);
-		result = ckt_chain_commit(&chain->server->loop, chain->dir_fd, image->fd,
-			&image->state, image->whole, commit_done, image);
-		chain->committing = !result;
+		result = ckt_chain_keys()
+			? ckt_image_mac_write(session, (const char *)image->saved.image, image->fd,
+				  vouched, image)
+			: commit(image);
+		if (!result)
+			return;
 	}
-	if (chain->committing)
-		return;
-	if (result)
-		fail(chain, "%s", strerror(-result));
-	chain->whole_next = true;
-	image_free(image, true);
-	ckt_automatic_wait(chain);
+	drop(image, result ? strerror(-result) : NULL);
 }
 
 static void saved(struct ckt_session *session, void *context, int error, void *answer)

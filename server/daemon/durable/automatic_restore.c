@@ -17,6 +17,7 @@
 #include "checkpoint/format/broker.h"
 #include "rpc/session_key.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/peer/peer.h"
@@ -84,6 +85,28 @@ static int check_state(const struct ckt_peer *peer, const struct ckt_chain_state
 }
 
 /*
+ * Nobody put older images in the place of the newest: not older than this server's last, nor than the
+ * program.  0, or -EBADMSG with the reason.
+ */
+static int check_images(const struct ckt_peer *peer, int dir_fd,
+	const struct ckt_chain_state *state, const struct ckt_chain_state *left,
+	char ret_message[CKT_MESSAGE_MAX])
+{
+	if (left && ckt_chain_keys() &&
+		(state->generation < left->generation || state->executed < left->executed)) {
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"the automatic images of session %s are older than those that this server "
+			"has seen: they end with command %llu, and those with command %llu: put "
+			"back the newest copy",
+			state->session, (unsigned long long)state->executed,
+			(unsigned long long)left->executed);
+		return -EBADMSG;
+	}
+	int result = ckt_chain_check_age(&peer->hello, state, ret_message);
+	return result ? result : ckt_chain_check_newest(dir_fd, state, ret_message);
+}
+
+/*
  * A durable program goes on after a restore although there is no newer image yet.  Since its client
  * has seen more commands executed than at the restore before, it does not die at one place.
  */
@@ -97,7 +120,7 @@ static void note_progress(struct ckt_chain_state *state, uint64_t acked)
 
 /* Opens the chain for good.  From here on the state counts one restore more. */
 static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *peer,
-	char ret_message[CKT_MESSAGE_MAX])
+	const struct ckt_chain_state *left, char ret_message[CKT_MESSAGE_MAX])
 {
 	struct ckt_chain_state *state = &chain->state;
 	chain->lock_fd = ckt_chain_lock(chain->dir_fd, false);
@@ -113,8 +136,12 @@ static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *
 	}
 	/* Another server may have had it since. */
 	int result = ckt_chain_read(chain->dir_fd, chain->id, state);
+	if (result)
+		ckt_chain_refusal(result, chain->id, ret_message);
 	if (!result)
 		result = check_peer(peer, state, ret_message);
+	if (!result)
+		result = check_images(peer, chain->dir_fd, state, left, ret_message);
 	if (!result)
 		note_progress(state, peer->hello.acked);
 	if (!result)
@@ -179,6 +206,11 @@ static int start(struct ckt_peer *peer, struct ckt_automatic_chain *chain,
 		.image_count = state->count,
 		.gpu = has_gpu && !peer->server->gpu_count ? state->gpu : -1,
 		.chain = chain};
+	if (ckt_chain_keys() && state->has_manifest) {
+		spec.bond.set = spec.bond.keyed = true;
+		memcpy(spec.bond.hash, state->manifest, sizeof spec.bond.hash);
+		snprintf(spec.bond.session, sizeof spec.bond.session, "%s", state->session);
+	}
 	/* The session's owner is known, whoever of those that may be its client comes for it. */
 	spec.claimant.owner = state->owner;
 	spec.claimant.for_others = false;
@@ -206,10 +238,15 @@ int ckt_automatic_resume(
 	if (fd < 0)
 		return -ENOENT;
 	int result = ckt_chain_read(fd, id, &state);
-	if (!result)
+	if (!result) {
 		result = check_peer(peer, &state, ret_message);
-	else
+	} else if (result != -ENOENT && ckt_chain_keys()) {
+		ckt_chain_refusal(result, id, ret_message);
+		ckt_warning("%s", ret_message);
+		result = -EBADMSG;
+	} else {
 		result = -ENOENT;
+	}
 	if (!result)
 		result = ckt_replica_may_start(peer->server, fd, id, ret_message);
 	struct ckt_automatic_chain *chain =
@@ -219,9 +256,17 @@ int ckt_automatic_resume(
 		return result ? result : -ENOMEM;
 	}
 	chain->dir_fd = fd;
+	const struct ckt_automatic_chain *left = ckt_automatic_left(id);
+	if (left)
+		state = left->state;
 	bool was_here = ckt_automatic_forget(id);
-	result = open_chain(chain, peer, ret_message);
+	result = open_chain(chain, peer, was_here ? &state : NULL, ret_message);
+	if (result == -EBADMSG)
+		ckt_warning("%s", ret_message);
 	if (result) {
+		/* What this server wrote is no older than what lies there now. */
+		if (was_here && ckt_chain_keys())
+			chain->state = state;
 		/* Still to be removed if it ended here and nobody comes for it. */
 		if (was_here)
 			ckt_automatic_leave(chain);

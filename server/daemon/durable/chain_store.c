@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "rpc/identity.h"
+#include "server/daemon/durable/chain_mac.h"
 
 #define STATE "state"
 #define FRESH "state.new"
@@ -142,6 +143,13 @@ static int format(const struct ckt_chain_state *state, char *ret_text, size_t si
 		used += snprintf(ret_text + used, size - (size_t)used,
 			"image %" PRIu64 " %" PRIu64 "\n", state->images[i].number,
 			state->images[i].bytes);
+	if (used > 0 && (size_t)used < size && state->has_manifest) {
+		char manifest[2 * CKT_CHAIN_HASH + 1];
+		put_hex(manifest, state->manifest, CKT_CHAIN_HASH);
+		used += snprintf(ret_text + used, size - (size_t)used, "manifest %s\n", manifest);
+	}
+	if (used > 0 && (size_t)used < size)
+		used = ckt_chain_mac_sign(ret_text, (size_t)used, size);
 	if (used > 0 && (size_t)used < size)
 		used += snprintf(ret_text + used, size - (size_t)used, "end\n");
 	return used > 0 && (size_t)used < size ? used : -E2BIG;
@@ -202,6 +210,13 @@ static bool take_line(struct ckt_chain_state *state, char *name, char *value)
 		return get_hex(value, state->last, sizeof state->last);
 	if (strcmp(name, "image") == 0)
 		return add_image(state, value);
+	if (strcmp(name, "manifest") == 0) {
+		state->has_manifest = get_hex(value, state->manifest, sizeof state->manifest);
+		return state->has_manifest;
+	}
+	/* Who reads the state has checked it, if there are keys. */
+	if (strcmp(name, "mac") == 0)
+		return true;
 	return take_number(state, name, value);
 }
 
@@ -241,7 +256,9 @@ int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_
 	if (n < 0)
 		return -EIO;
 	text[n] = 0;
-	int result = ckt_chain_state_parse(text, ret_state);
+	int result = ckt_chain_mac_check(text);
+	if (!result)
+		result = ckt_chain_state_parse(text, ret_state);
 	return result ? result : strcmp(ret_state->session, session) ? -EBADMSG : 0;
 }
 

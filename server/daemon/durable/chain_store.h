@@ -23,7 +23,10 @@
 #include "rpc/session.h"
 #include "rpc/worker.h"
 
-enum { CKT_CHAIN_IMAGES_MAX = 48 }; /* CKT_IMAGE_CHAIN_MAX, and room for one that fails */
+enum {
+	CKT_CHAIN_IMAGES_MAX = 48, /* CKT_IMAGE_CHAIN_MAX, and room for one that fails */
+	CKT_CHAIN_HASH = 32
+};
 
 struct ckt_chain_image {
 	uint64_t number; /* its directory's name */
@@ -38,6 +41,9 @@ struct ckt_chain_state {
 	uint64_t executed;         /* in the newest image */
 	int64_t when;              /* of that; seconds since the epoch */
 	uint8_t last[CKT_IMAGE_ID_SIZE];
+	/* SHA-256 of the newest image's manifest, see chain_mac.h; only with a key */
+	bool has_manifest;
+	uint8_t manifest[CKT_CHAIN_HASH];
 	unsigned restores; /* from it, without a newer one and without progress since */
 	uint64_t acked;    /* at the last of these: what the client knew to be executed */
 	int gpu;           /* ordinal; -1: any */
@@ -61,7 +67,10 @@ int ckt_chain_open(int parent_fd, const char *session, bool make);
 int ckt_chain_lock(int dir_fd, bool beside);
 /* Whether the worker said, by a byte in the lock's file, that the session ended as it should. */
 bool ckt_chain_is_over(int dir_fd);
-/* -ENOENT: none; -EBADMSG: damaged, or of another session. */
+/*
+ * -ENOENT: none; -EBADMSG: damaged, or of another session; with keys (chain_mac.h) -ENOKEY: none
+ * vouches for it, -EKEYREJECTED: it was changed.
+ */
 int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state);
 /* On the disk when this returns, completely or not at all. */
 int ckt_chain_write(int dir_fd, const struct ckt_chain_state *state);

@@ -13,6 +13,7 @@
 #include "rpc/net.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/chain_job.h"
+#include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/image/stage.h"
@@ -320,14 +321,34 @@ static int has_room(const struct keep *keep, struct ckt_decision *ret_decision)
 	return ret_decision->answer ? -EDQUOT : 0;
 }
 
+/* The sender's key must be one of ours.  With an error there is a sentence in buffer. */
+static int check_keys(
+	const ckt_control_replica_keep_args *args, const char *host, char buffer[CKT_MESSAGE_MAX])
+{
+	int result = ckt_chain_mac_check(args->state);
+	if (!result && !ckt_chain_keys() && ckt_chain_mac_is_there(args->state)) {
+		snprintf(buffer, CKT_MESSAGE_MAX,
+			"a key vouches for the images of session %.12s, and %.100s has none: start it "
+			"with the same --image-key",
+			args->session, host);
+		return -ENOKEY;
+	}
+	if (result)
+		ckt_chain_refusal(result, args->session, buffer);
+	return result;
+}
+
 /* From here on the lock is ours, so no session starts from it. */
 static int keep_start(
 	struct keep *keep, const ckt_control_replica_keep_args *args, char buffer[CKT_MESSAGE_MAX])
 {
 	struct ckt_decision decision = {0};
 	struct ckt_chain_state before;
+	char why[CKT_MESSAGE_MAX] = "";
 	/* The parser writes in it. */
-	int result = ckt_chain_state_parse(args->state, &keep->state);
+	int result = check_keys(args, keep->peer->server->host, why);
+	if (!result)
+		result = ckt_chain_state_parse(args->state, &keep->state);
 	if (!result && strcmp(keep->state.session, args->session) != 0)
 		result = -EBADMSG;
 	if (!result && ckt_chain_read(keep->dir_fd, args->session, &before) == 0 &&
@@ -337,6 +358,8 @@ static int keep_start(
 		result = -ESTALE;
 	if (!result)
 		result = measure(keep);
+	if (!result)
+		result = ckt_chain_check_newest(keep->dir_fd, &keep->state, why);
 	if (!result)
 		result = has_room(keep, &decision);
 	if (!result)
@@ -354,7 +377,9 @@ static int keep_start(
 	}
 	snprintf(buffer, CKT_MESSAGE_MAX, "the replica of session %.12s at %.100s: %.300s",
 		args->session, keep->peer->server->host,
-		decision.answer ? decision.reason : strerror(result < 0 ? -result : 0));
+		decision.answer ? decision.reason
+			: *why  ? why
+				: strerror(result < 0 ? -result : 0));
 	return result;
 }
 

@@ -1,0 +1,261 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Automatic images for which a key vouches, and encrypted ones: what comes back, and what is refused by name."""
+import contextlib
+import os
+import re
+import shutil
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from takers import Taker  # noqa: E402
+from whole import Whole, runner  # noqa: E402
+
+LEASE = "2s"
+
+
+class Chain(Whole):
+    def setUp(self):
+        super().setUp()
+        self.takers = []
+
+    def tearDown(self):
+        for taker in self.takers:
+            if not taker.process.stdout.closed:
+                with contextlib.suppress(OSError):
+                    taker.process.kill()
+                    taker.end()
+        super().tearDown()
+
+    def key(self, name="key"):
+        path = os.path.join(self.dir, name)
+        runner.cricketctl(self.tree, "image-key", "make", path)
+        return path
+
+    def images(self, name):
+        return os.path.join(self.dir, "images-" + name)
+
+    def saving(self, name, *options, images=None):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.dir, name, "address"))
+        server = self.server(name, "--auto-checkpoint", "1s", "--auto-dir", self.images(images or name), "--claim-timeout", "30", *options,
+                             env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+        server.tcp, server.address = server.address, "unix:" + server.socket
+        return server
+
+    def sessions(self, server):
+        return {s["session"]: s.get("automatic_image") for s in runner.sessions_of(self.tree, server)}
+
+    def taker(self, server, mib=4, **env):
+        """A durable program; its session is `taker.session`."""
+        before = set(self.sessions(server))
+        taker = Taker(self, server, CRICKET_DURABLE="1", CRICKET_RECONNECT_TIMEOUT=env.pop("CRICKET_RECONNECT_TIMEOUT", "2"), **env)
+        self.takers.append(taker)
+        self.assertEqual(taker.ask("alloc", mib), 0)
+        self.assertEqual(taker.ask("fill", 7), 0)
+        (taker.session,) = set(self.sessions(server)) - before
+        taker.server = server
+        return taker
+
+    def saved(self, taker, least=1):
+        """Waits until so many images were taken, and the latest has all that the session has done."""
+        def whole():
+            image = self.sessions(taker.server)[taker.session] or {}
+            return image.get("when") and not image["behind"] and image["taken"] >= least
+        self.wait(whole)
+        return self.sessions(taker.server)[taker.session]["taken"]
+
+    def directory(self, taker, name=None):
+        return os.path.join(self.images(name or os.path.basename(os.path.dirname(taker.server.socket))), taker.session)
+
+    def state(self, taker, name=None):
+        with open(os.path.join(self.directory(taker, name), "state"), encoding="utf-8") as f:
+            return f.read()
+
+    @staticmethod
+    def workers(server):
+        """Without the process that sends replicas."""
+        found = []
+        for pid in server.workers():
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+                if f.read().startswith("cricket-worker"):
+                    found.append(pid)
+        return found
+
+    def kill_workers(self, server):
+        workers = self.workers(server)
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        runner.end_all(workers, "the test killed it")
+
+    def kill_all(self, server):
+        workers = self.workers(server)
+        server.kill()
+        for worker in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        runner.end_all(workers, "the test killed it")
+
+    def lost(self, *takers):
+        """What each of these programs, whose sessions cannot come back, says; they ask at the same time."""
+        for taker in takers:
+            taker.process.stdin.write("check 7\n")
+            taker.process.stdin.flush()
+        said = []
+        for taker in takers:
+            self.assertNotEqual(taker.process.stdout.readline(), "0\n", taker.session)
+            said.append(taker.end())
+        return said
+
+    # ---- A key vouches
+
+    def test_comes_back(self):
+        """Chains of which a key vouches for state and manifest come back: after the worker's death, and at the server's successor."""
+        key = self.key()
+        server = self.saving("first", "--image-key", key)
+        taker = self.taker(server, CRICKET_RECONNECT_TIMEOUT="60")
+        taken = self.saved(taker)
+        self.assertEqual(taker.ask("fill", 8), 0)
+        self.saved(taker, taken + 1)
+        self.assertRegex(self.state(taker), "\nmanifest [0-9a-f]{64}\nmac [0-9a-f]{16} [0-9a-f]{64}\nend\n$")
+        for number in re.findall("\nimage ([0-9]+) ", self.state(taker)):
+            # As cricketctl's own, so that its commands know them.
+            with open(os.path.join(self.directory(taker), number, "manifest-mac"), "rb") as f:
+                self.assertIn(bytes.fromhex(self.state(taker).split("\nmac ")[1].split()[0]), f.read())
+        self.kill_workers(server)
+        self.assertEqual(taker.ask("check", 8), 0)
+        before = self.state(taker)
+        self.kill_all(server)
+        # An older key reads, a newer one writes.
+        server = taker.server = self.saving("first", "--image-key", self.key("newer"), "--image-key", key)
+        self.assertEqual(taker.ask("check", 8), 0)
+        self.assertEqual(taker.ask("fill", 9), 0)
+        self.wait(lambda: self.state(taker).split("mac ")[1].split()[0] != before.split("mac ")[1].split()[0])
+        self.kill_workers(server)
+        self.assertEqual(taker.ask("check", 9), 0)
+
+    def change(self, path, at):
+        with open(path, "r+b") as f:
+            f.seek(at, os.SEEK_SET if at >= 0 else os.SEEK_END)
+            byte = f.read(1)[0]
+            f.seek(-1, os.SEEK_CUR)
+            f.write(bytes([byte ^ 1]))
+
+    def edit(self, taker, pattern, text):
+        path = os.path.join(self.directory(taker), "state")
+        with open(path, encoding="utf-8") as f:
+            before = f.read()
+        after = re.sub(pattern, text, before)
+        self.assertNotEqual(after, before)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(after)
+
+    def newest(self, taker):
+        return os.path.join(self.directory(taker), re.findall("\nimage ([0-9]+) ", self.state(taker))[-1])
+
+    def data(self, taker):
+        """The largest data file of the first image, which the later ones need."""
+        first = os.path.join(self.directory(taker), re.findall("\nimage ([0-9]+) ", self.state(taker))[0])
+        return max((os.path.join(first, name) for name in os.listdir(first) if name.startswith("data-")), key=os.path.getsize)
+
+    def swap_images(self, taker):
+        """The newest image becomes a copy of the first, under its own name."""
+        first, last = (os.path.join(self.directory(taker), re.findall("\nimage ([0-9]+) ", self.state(taker))[i]) for i in (0, -1))
+        self.assertNotEqual(first, last)
+        shutil.rmtree(last)
+        shutil.copytree(first, last)
+
+    def attacks(self):
+        """What is done with a chain, and a word of what its program is told."""
+        return {
+            "an owner changed": (lambda t: self.edit(t, "\nowner [0-9]+", "\nowner 0123"), "its state was changed"),
+            "a command changed": (lambda t: self.edit(t, "\nexecuted ([0-9]+)", r"\nexecuted \g<1>0"), "its state was changed"),
+            "no sum": (lambda t: self.edit(t, "\nmac .*", ""), "no key of --image-key vouches"),
+            "another key's sum": (lambda t: self.edit(t, "\nmac [0-9a-f]{4}", "\nmac ffff"), "no key of --image-key vouches"),
+            "a state cut off": (lambda t: os.truncate(os.path.join(self.directory(t), "state"), 100), "no key of --image-key vouches"),
+            "a manifest changed": (lambda t: self.change(os.path.join(self.newest(t), "manifest"), -1), "its manifest is not the one"),
+            "a manifest cut off": (lambda t: os.truncate(os.path.join(self.newest(t), "manifest"), 100), "its manifest is not the one"),
+            "an image gone": (lambda t: shutil.rmtree(self.newest(t)), "its manifest is not the one"),
+            "images exchanged": (self.swap_images, "its manifest is not the one"),
+            "data changed": (lambda t: self.change(self.data(t), 0), "the image is damaged"),
+            "data cut off": (lambda t: os.truncate(self.data(t), 10), "data-"),
+        }
+
+    def test_changed(self):
+        """Each change of a chain is refused by name, its program is told what is wrong, and nothing starts."""
+        server = self.saving("first", "--image-key", self.key())
+        attacks = self.attacks()
+        takers = [self.taker(server, 1) for _ in attacks]
+        taken = [self.saved(taker) for taker in takers]
+        for taker in takers:
+            self.assertEqual(taker.ask("alloc", 1), 0)
+        for taker, least in zip(takers, taken):
+            self.saved(taker, least + 1)
+        self.kill_workers(server)
+        for taker, (attack, _) in zip(takers, attacks.values()):
+            attack(taker)
+        for said, (name, (_, wanted)) in zip(self.lost(*takers), attacks.items()):
+            with self.subTest(name):
+                self.assertIn(wanted, said)
+        self.assertEqual(self.sessions(server), {})
+
+    def keep(self, taker):
+        shutil.copytree(self.directory(taker), os.path.join(self.dir, "old-" + taker.session))
+
+    def roll_back(self, taker):
+        shutil.rmtree(self.directory(taker))
+        shutil.copytree(os.path.join(self.dir, "old-" + taker.session), self.directory(taker))
+
+    def test_rolled_back(self):
+        """An older whole chain in place of the newest: the server knows its own, and a successor is told by the program what that has."""
+        key = self.key()
+        server = self.saving("first", "--image-key", key)
+        takers = [self.taker(server) for _ in range(2)]
+        for taker in takers:
+            taken = self.saved(taker)
+            self.keep(taker)
+            self.assertEqual(taker.ask("fill", 8), 0)
+            self.saved(taker, taken + 1)
+            # The program has been told, and forgets the commands before.
+            self.assertEqual(taker.ask("fill", 9), 0)
+            self.saved(taker, taken + 2)
+        self.kill_workers(server)
+        self.roll_back(takers[0])
+        (said,) = self.lost(takers[0])
+        self.assertIn("older than those that this server has seen", said)
+        self.kill_all(server)
+        self.roll_back(takers[1])
+        server = self.saving("first", "--image-key", key)
+        (said,) = self.lost(takers[1])
+        self.assertIn("older than its program", said)
+        self.assertEqual(self.sessions(server), {})
+
+    def test_keys(self):
+        """Images of before the key, and of another key, do not come back; a server that lives on takes new ones."""
+        server = self.saving("first")
+        old, other = self.taker(server), self.taker(server, CRICKET_RECONNECT_TIMEOUT="60")
+        self.saved(old)
+        self.saved(other)
+        self.assertNotIn("mac", self.state(old))
+        workers = self.workers(server)
+        server.kill()
+        # The workers live on: what they are saved as next has the key.
+        key = self.key()
+        server = other.server = self.saving("first", "--image-key", key)
+        self.wait(lambda: len(self.sessions(server)) == 2)
+        self.assertIn("no key of --image-key vouches", self.log_of(server))
+        self.wait(lambda: "\nmac " in self.state(other))
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        runner.end_all(workers, "the test killed it")
+        self.assertEqual(other.ask("check", 7), 0)
+        self.kill_all(server)
+        server = self.saving("first", "--image-key", self.key("second"))
+        (said,) = self.lost(other)
+        self.assertIn("no key of --image-key vouches", said)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
