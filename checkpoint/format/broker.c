@@ -33,6 +33,7 @@ struct ckt_broker {
 	int fd;
 	unsigned count;
 	int directories[CKT_BROKER_DIRECTORIES_MAX];
+	struct ckt_broker_opener opener; /* in place of directories, if it has an open */
 };
 
 /* ---- Who opens */
@@ -41,7 +42,9 @@ static void unref(struct ckt_broker *broker)
 {
 	if (atomic_fetch_sub(&broker->refs, 1) != 1)
 		return;
-	for (unsigned i = 0; i < broker->count; i++)
+	if (broker->opener.open)
+		broker->opener.release(broker->opener.context);
+	for (unsigned i = 0; i < broker->count && !broker->opener.open; i++)
 		close(broker->directories[i]);
 	close(broker->fd);
 	pthread_mutex_destroy(&broker->lock);
@@ -82,6 +85,9 @@ static int serve_ask(struct ckt_broker *broker, unsigned what, unsigned director
 	if (what != (unsigned)broker->right || directory >= broker->count ||
 		(file >= CKT_BROKER_FILES_MAX && file != CKT_BROKER_MANIFEST))
 		return -EPERM;
+	/* It may take long, so that who stops the broker does not wait for it. */
+	if (broker->opener.open)
+		return broker->opener.open(broker->opener.context, broker->right, directory, file);
 	pthread_mutex_lock(&broker->lock);
 	int result = broker->dead
 		? -ESTALE
@@ -136,6 +142,12 @@ static void *serve(void *opaque)
 	return NULL;
 }
 
+/* The context stays its owner's: nothing was started. */
+static void release_nothing(void *context)
+{
+	(void)context;
+}
+
 static int start_thread(struct ckt_broker *broker)
 {
 	pthread_attr_t attributes;
@@ -153,8 +165,9 @@ static int start_thread(struct ckt_broker *broker)
 	return -error;
 }
 
-int ckt_broker_start(const int *directories, unsigned count, enum ckt_broker_right right,
-	struct ckt_broker **ret_broker, int *ret_fd)
+/* Without a thread; *ret_fd is the other end. */
+static int make_broker(
+	unsigned count, enum ckt_broker_right right, struct ckt_broker **ret_broker, int *ret_fd)
 {
 	int fds[2];
 	if (!count || count > CKT_BROKER_DIRECTORIES_MAX)
@@ -170,14 +183,15 @@ int ckt_broker_start(const int *directories, unsigned count, enum ckt_broker_rig
 	broker->right = right;
 	atomic_store(&broker->refs, 1);
 	pthread_mutex_init(&broker->lock, NULL);
-	int result = 0;
-	for (unsigned i = 0; i < count && !result; i++) {
-		int fd = fcntl(directories[i], F_DUPFD_CLOEXEC, 3);
-		if (fd < 0)
-			result = -errno;
-		else
-			broker->directories[broker->count++] = fd;
-	}
+	*ret_broker = broker;
+	*ret_fd = fds[1];
+	return 0;
+}
+
+/* Ends the making of it: it runs, or is gone. */
+static int run(
+	struct ckt_broker *broker, int result, int fd, struct ckt_broker **ret_broker, int *ret_fd)
+{
 	if (!result) {
 		atomic_store(&broker->refs, 2);
 		result = start_thread(broker);
@@ -185,13 +199,43 @@ int ckt_broker_start(const int *directories, unsigned count, enum ckt_broker_rig
 			atomic_store(&broker->refs, 1);
 	}
 	if (result) {
-		close(fds[1]);
+		broker->opener.release = release_nothing;
+		close(fd);
 		unref(broker);
 		return result;
 	}
 	*ret_broker = broker;
-	*ret_fd = fds[1];
+	*ret_fd = fd;
 	return 0;
+}
+
+int ckt_broker_start(const int *directories, unsigned count, enum ckt_broker_right right,
+	struct ckt_broker **ret_broker, int *ret_fd)
+{
+	struct ckt_broker *broker;
+	int other, result = make_broker(count, right, &broker, &other);
+	if (result)
+		return result;
+	for (unsigned i = 0; i < count && !result; i++) {
+		int fd = fcntl(directories[i], F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			result = -errno;
+		else
+			broker->directories[broker->count++] = fd;
+	}
+	return run(broker, result, other, ret_broker, ret_fd);
+}
+
+int ckt_broker_start_opener(const struct ckt_broker_opener *opener, unsigned count,
+	enum ckt_broker_right right, struct ckt_broker **ret_broker, int *ret_fd)
+{
+	struct ckt_broker *broker;
+	int other, result = make_broker(count, right, &broker, &other);
+	if (result)
+		return result;
+	broker->opener = *opener;
+	broker->count = count;
+	return run(broker, 0, other, ret_broker, ret_fd);
 }
 
 void ckt_broker_stop(struct ckt_broker *broker)

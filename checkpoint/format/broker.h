@@ -41,7 +41,21 @@ struct ckt_broker;
  */
 int ckt_broker_start(const int *directories, unsigned count, enum ckt_broker_right right,
 	struct ckt_broker **ret_broker, int *ret_fd);
-/* The broker opens nothing after this returns, which takes one openat at most.  NULL is fine. */
+
+/* Files that are in no directory as they are. */
+struct ckt_broker_opener {
+	/*
+	 * A descriptor, or -errno: from the broker's thread, also while the broker is stopped.  directory:
+	 * below the number that the broker was started with; file: as in a question.
+	 */
+	int (*open)(void *context, enum ckt_broker_right right, unsigned directory, unsigned file);
+	void (*release)(void *context); /* after the last call, from any thread */
+	void *context;
+};
+/* Takes over the context, unless an error is returned. */
+int ckt_broker_start_opener(const struct ckt_broker_opener *opener, unsigned count,
+	enum ckt_broker_right right, struct ckt_broker **ret_broker, int *ret_fd);
+/* The broker answers nothing after this returns, which takes one openat at most.  NULL is fine. */
 void ckt_broker_stop(struct ckt_broker *broker);
 
 /* ---- Who asks.  Any thread. */

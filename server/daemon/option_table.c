@@ -385,6 +385,8 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "where these images lie, which several servers may share (default: below --image-dir), mode 0700",
 		 CKT_VALUE_DIRECTORY},
 		CKT_SERVER_OPTION_TEXT, AT(auto_dir), check_absolute, "give an absolute path"},
+	{{"auto-encrypt", NULL, "encrypt these images by the first --image-key"},
+		CKT_SERVER_OPTION_FLAG, AT(auto_encrypt), NULL, "write yes or no"},
 	{{"replicate", "HOST",
 		 "send these images to that server, too, from which a session comes back when this server is lost"},
 		CKT_SERVER_OPTION_TEXT, AT(replicate), check_replicate,

@@ -83,6 +83,7 @@ struct ckt_options {
 	char *replicate;          /* HOST[:PORT]; NULL: no replicas */
 	char *replicate_token;    /* a file; NULL: none */
 	unsigned replicate_lease; /* seconds */
+	bool auto_encrypt;        /* with image_key */
 };
 
 void ckt_options_init(struct ckt_options *options);

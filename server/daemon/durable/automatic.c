@@ -96,7 +96,15 @@ static void sweep(struct ckt_timer *timer)
 
 int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
-	if (!server->options.auto_checkpoint)
+	const struct ckt_options *options = &server->options;
+	if (options->auto_encrypt && (!options->auto_checkpoint || !server->image_keys)) {
+		snprintf(ret_message, message_size, "--auto-encrypt: %s",
+			server->image_keys
+				? "there are no automatic images to encrypt; give --auto-checkpoint, too"
+				: "there is no key to encrypt by; give --image-key, too");
+		return -EINVAL;
+	}
+	if (!options->auto_checkpoint)
 		return 0;
 	struct ckt_automatic *automatic = calloc(1, sizeof *automatic);
 	if (!automatic) {

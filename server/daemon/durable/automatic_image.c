@@ -17,9 +17,11 @@
 #include "server/daemon/durable/chain_job.h"
 #include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
+#include "server/daemon/durable/sealed_chain.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/image_mac.h"
 #include "server/daemon/image/image_space.h"
+#include "server/daemon/image/memory_images.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/worker_request.h"
@@ -34,7 +36,8 @@ enum {
 /* One image in the making. */
 struct image {
 	struct ckt_automatic_chain *chain;
-	int fd; /* its directory */
+	int fd;                          /* its directory */
+	struct ckt_sealed_image *sealed; /* its files, with --auto-encrypt */
 	bool whole;
 	int64_t began_ms;
 	struct ckt_worker_save2_args call;
@@ -93,13 +96,26 @@ static uint64_t increments(const struct ckt_chain_state *state)
 	return bytes;
 }
 
+/* Whether the newest is not encrypted, and should be: nothing is to build on it. */
+static bool is_plain(const struct ckt_automatic_chain *chain)
+{
+	const struct ckt_chain_state *state = &chain->state;
+	if (!chain->server->options.auto_encrypt)
+		return false;
+	int fd = ckt_chain_image_open(chain->dir_fd, state->images[state->count - 1].number, false);
+	bool plain = fd < 0 || !ckt_sealed_image_is(fd);
+	if (fd >= 0)
+		close(fd);
+	return plain;
+}
+
 /* Whether the next image builds on no other: all that do would become larger than the first. */
 static bool is_time_for_whole(const struct ckt_automatic_chain *chain)
 {
 	const struct ckt_chain_state *state = &chain->state;
 	uint64_t last = state->count > 1 ? state->images[state->count - 1].bytes : 0;
 	return !state->count || chain->whole_next || state->count >= CKT_CHAIN_IMAGES_MAX - 1 ||
-		increments(state) + last > state->images[0].bytes;
+		increments(state) + last > state->images[0].bytes || is_plain(chain);
 }
 
 /* ---- Once it is written */
@@ -109,6 +125,7 @@ static void image_free(struct image *image, bool remove)
 	struct ckt_automatic_chain *chain = image->chain;
 	ckt_broker_stop(chain->broker);
 	chain->broker = NULL;
+	ckt_sealed_image_unref(image->sealed);
 	if (image->fd >= 0)
 		close(image->fd);
 	if (remove)
@@ -145,8 +162,9 @@ static struct ckt_chain_state next_state(const struct image *image,
 	state.has_manifest = false;
 	if (image->whole)
 		state.count = 0;
-	state.images[state.count++] = (struct ckt_chain_image){
-		.number = chain->number, .bytes = ckt_chain_image_bytes(image->fd)};
+	state.images[state.count++] = (struct ckt_chain_image){.number = chain->number,
+		.bytes = image->sealed ? ckt_sealed_image_bytes(image->sealed)
+				       : ckt_chain_image_bytes(image->fd)};
 	return state;
 }
 
@@ -209,8 +227,8 @@ static void drop(struct image *image, const char *problem)
 static int commit(struct image *image)
 {
 	struct ckt_automatic_chain *chain = image->chain;
-	int result = ckt_chain_commit(&chain->server->loop, chain->dir_fd, image->fd, &image->state,
-		image->whole, commit_done, image);
+	int result = ckt_chain_commit_sealed(&chain->server->loop, chain->dir_fd, image->fd,
+		&image->state, image->sealed, image->whole, commit_done, image);
 	chain->committing = !result;
 	return result;
 }
@@ -224,8 +242,11 @@ static void vouched(void *context, const uint8_t *data, size_t size, const char 
 	if (!problem && !result) {
 		memcpy(image->state.manifest, macs.macs[0].manifest, sizeof image->state.manifest);
 		image->state.has_manifest = true;
-		result = commit(image);
+		if (image->sealed)
+			result = ckt_sealed_image_vouch(image->sealed, data, size);
 	}
+	if (!problem && !result)
+		result = commit(image);
 	if (problem || result)
 		drop(image, problem ? problem : strerror(-result));
 }
@@ -241,10 +262,11 @@ static void described(struct ckt_session *session, void *context, int error, voi
 	int result = error;
 	if (same) {
 		image->state = next_state(image, session, now);
-		result = ckt_chain_keys()
-			? ckt_image_mac_write(session, (const char *)image->saved.image, image->fd,
-				  vouched, image)
-			: commit(image);
+		const char *id = (const char *)image->saved.image;
+		result = !ckt_chain_keys() ? commit(image)
+			: image->sealed
+			? ckt_image_mac_ask(session, id, vouched, image)
+			: ckt_image_mac_write(session, id, image->fd, vouched, image);
 		if (!result)
 			return;
 	}
@@ -295,7 +317,14 @@ static bool has_room(struct ckt_automatic_chain *chain, uint64_t bytes)
 		ckt_daemon_image_space_check(chain->space, chain->dir_fd, bytes, &decision);
 	if (decision.answer)
 		fail(chain, "%s", decision.reason);
-	return !decision.answer;
+	if (decision.answer || !chain->server->options.auto_encrypt)
+		return !decision.answer;
+	/* What is plain lies in memory until it is encrypted. */
+	char reason[CKT_MESSAGE_MAX];
+	bool fits = ckt_memory_image_has_room(chain->session, bytes, reason);
+	if (!fits)
+		fail(chain, "%s", reason);
+	return fits;
 }
 
 static int begin(struct image *image, struct ckt_session *session)
@@ -308,8 +337,9 @@ static int begin(struct image *image, struct ckt_session *session)
 	/* What another server began, which has died. */
 	ckt_chain_image_remove(chain->dir_fd, chain->number);
 	image->fd = ckt_chain_image_open(chain->dir_fd, chain->number, true);
-	int result = image->fd < 0
-		? image->fd
+	int result = image->fd < 0 ? image->fd
+		: chain->server->options.auto_encrypt
+		? ckt_sealed_image_start(&image->sealed, &chain->broker, &fd)
 		: ckt_broker_start(&image->fd, 1, CKT_BROKER_MAKE, &chain->broker, &fd);
 	if (result)
 		return result;

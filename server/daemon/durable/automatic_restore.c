@@ -20,6 +20,7 @@
 #include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/durable/replica.h"
+#include "server/daemon/durable/sealed_chain.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/restore_claim.h"
@@ -176,8 +177,10 @@ static int open_images(struct ckt_automatic_chain *chain, int *ret_fd)
 		}
 	}
 	if (!result)
-		result = ckt_broker_start(
-			directories, count, CKT_BROKER_READ, &chain->broker, ret_fd);
+		result = ckt_chain_keys() ? ckt_sealed_chain_serve(directories, count,
+						    ckt_chain_keys(), &chain->broker, ret_fd)
+					  : ckt_broker_start(directories, count, CKT_BROKER_READ,
+						    &chain->broker, ret_fd);
 	while (count)
 		close(directories[--count]);
 	return result;

@@ -12,6 +12,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "server/daemon/durable/chain_mac.h"
+#include "server/daemon/durable/sealed_chain.h"
+
 enum { STACK_BYTES = 256 << 10 };
 
 struct job {
@@ -23,6 +26,7 @@ struct job {
 	int parent_fd, dir_fd, image_fd; /* parent_fd -1: a commit; image_fd -1: a drop */
 	struct ckt_chain_state state;
 	bool clean, foreign;
+	struct ckt_sealed_image *sealed; /* NULL: the files are there */
 	int result;
 	ckt_chain_job_done done;
 	void *context;
@@ -36,8 +40,11 @@ static void *run(void *opaque)
 	if (job->parent_fd >= 0) {
 		ckt_chain_remove(job->parent_fd, job->dir_fd, job->state.session);
 	} else {
-		bool failed = job->foreign ? syncfs(job->dir_fd) : fsync(job->image_fd);
-		job->result = failed ? -errno : 0;
+		if (job->sealed)
+			job->result = ckt_sealed_image_finish(
+				job->sealed, ckt_chain_keys(), job->image_fd);
+		if (!job->result && (job->foreign ? syncfs(job->dir_fd) : fsync(job->image_fd)))
+			job->result = -errno;
 		if (!job->result)
 			job->result = ckt_chain_write(job->dir_fd, &job->state);
 		if (!job->result && job->clean)
@@ -56,6 +63,7 @@ static void job_free(struct job *job)
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
+	ckt_sealed_image_unref(job->sealed);
 	free(job);
 }
 
@@ -111,6 +119,7 @@ static int begin(struct ckt_loop *loop, const struct job *wanted)
 	job->parent_fd = copy_of(wanted->parent_fd);
 	job->dir_fd = copy_of(wanted->dir_fd);
 	job->image_fd = copy_of(wanted->image_fd);
+	job->sealed = ckt_sealed_image_ref(wanted->sealed);
 	job->source =
 		(struct ckt_source){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = ended};
 	bool good = job->source.fd >= 0 && job->dir_fd >= 0 &&
@@ -130,11 +139,19 @@ static int begin(struct ckt_loop *loop, const struct job *wanted)
 int ckt_chain_commit(struct ckt_loop *loop, int dir_fd, int image_fd,
 	const struct ckt_chain_state *state, bool clean, ckt_chain_job_done done, void *context)
 {
+	return ckt_chain_commit_sealed(loop, dir_fd, image_fd, state, NULL, clean, done, context);
+}
+
+int ckt_chain_commit_sealed(struct ckt_loop *loop, int dir_fd, int image_fd,
+	const struct ckt_chain_state *state, struct ckt_sealed_image *sealed, bool clean,
+	ckt_chain_job_done done, void *context)
+{
 	return begin(loop,
 		&(struct job){.parent_fd = -1,
 			.dir_fd = dir_fd,
 			.image_fd = image_fd,
 			.state = *state,
+			.sealed = sealed,
 			.clean = clean,
 			.done = done,
 			.context = context});

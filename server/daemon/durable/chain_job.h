@@ -12,6 +12,8 @@
 #include "server/daemon/durable/chain_store.h"
 #include "server/daemon/loop.h"
 
+struct ckt_sealed_image;
+
 typedef void (*ckt_chain_job_done)(void *context, int result);
 
 /*
@@ -21,6 +23,10 @@ typedef void (*ckt_chain_job_done)(void *context, int result);
  */
 int ckt_chain_commit(struct ckt_loop *loop, int dir_fd, int image_fd,
 	const struct ckt_chain_state *state, bool clean, ckt_chain_job_done done, void *context);
+/* The same, of files that are in memory and are encrypted first; sealed gets a reference. */
+int ckt_chain_commit_sealed(struct ckt_loop *loop, int dir_fd, int image_fd,
+	const struct ckt_chain_state *state, struct ckt_sealed_image *sealed, bool clean,
+	ckt_chain_job_done done, void *context);
 /*
  * The same for images that a peer wrote, whose files are not on the disk yet: all of the file system
  * is synchronized.

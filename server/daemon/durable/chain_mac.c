@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/format/image_key.h"
+#include "checkpoint/format/sealed_file.h"
 #include "rpc/identity.h"
+#include "server/daemon/durable/sealed_chain.h"
 
 #define NAME "mac "
 #define END "end\n"
@@ -103,11 +104,13 @@ void ckt_chain_refusal(int error, const char *session, char ret_message[CKT_MESS
 /* The hash of the manifest in that directory. */
 static int hash_manifest(int dir_fd, uint64_t number, uint8_t ret_hash[CKT_IMAGE_HASH])
 {
+	uint8_t salt[CKT_SEALED_SALT];
+	bool known = false;
+	char message[CKT_MESSAGE_MAX];
 	int image = ckt_chain_image_open(dir_fd, number, false);
-	int fd = image < 0
-		? -1
-		: openat(image, "manifest", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int result = image < 0 ? image : fd < 0 ? -errno : ckt_image_file_hash(fd, ret_hash);
+	int fd = image < 0 ? image
+			   : ckt_sealed_image_open(image, "manifest", keys, salt, &known, message);
+	int result = fd < 0 ? fd : ckt_image_file_hash(fd, ret_hash);
 	if (fd >= 0)
 		close(fd);
 	if (image >= 0)
@@ -115,13 +118,31 @@ static int hash_manifest(int dir_fd, uint64_t number, uint8_t ret_hash[CKT_IMAGE
 	return result;
 }
 
+/* Without a key there is nothing to check, and no way to decrypt. */
+static int check_plain(int dir_fd, const struct ckt_chain_state *state, uint64_t number,
+	char ret_message[CKT_MESSAGE_MAX])
+{
+	int image = ckt_chain_image_open(dir_fd, number, false);
+	bool sealed = image >= 0 && ckt_sealed_image_is(image);
+	if (image >= 0)
+		close(image);
+	if (sealed)
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"the automatic images of session %s are encrypted, and this server has no "
+			"key: start it with --image-key",
+			state->session);
+	return sealed ? -EBADMSG : 0;
+}
+
 int ckt_chain_check_newest(
 	int dir_fd, const struct ckt_chain_state *state, char ret_message[CKT_MESSAGE_MAX])
 {
 	uint8_t hash[CKT_IMAGE_HASH];
-	if (!keys || !state->count)
+	if (!state->count)
 		return 0;
 	uint64_t number = state->images[state->count - 1].number;
+	if (!keys)
+		return check_plain(dir_fd, state, number, ret_message);
 	int result = state->has_manifest ? hash_manifest(dir_fd, number, hash) : -ENOKEY;
 	if (!result && ckt_auth_equal(hash, state->manifest, sizeof hash))
 		return 0;

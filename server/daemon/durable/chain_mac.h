@@ -37,8 +37,8 @@ int ckt_chain_mac_check(const char *text);
 bool ckt_chain_mac_is_there(const char *text);
 
 /*
- * The newest image is the one that the state names.  0, also without keys; -EBADMSG with the reason.
- * Reads one manifest.
+ * The newest image is the one that the state names; without keys: it is not encrypted.  0, or -EBADMSG
+ * with the reason.  Reads one manifest.
  */
 int ckt_chain_check_newest(
 	int dir_fd, const struct ckt_chain_state *state, char ret_message[CKT_MESSAGE_MAX]);

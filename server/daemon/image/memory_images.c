@@ -81,7 +81,7 @@ static uint64_t free_bytes(void)
 	return available;
 }
 
-static bool has_room(
+bool ckt_memory_image_has_room(
 	const struct ckt_session *session, uint64_t bytes, char buffer[CKT_MESSAGE_MAX])
 {
 	const struct ckt_policy_server server = ckt_policy_server_of(session->server);
@@ -144,7 +144,8 @@ struct ckt_memory_image *ckt_memory_image_make(struct ckt_peer *peer, const char
 			"an image '%s' of another session is in memory: choose another "
 			"name",
 			name);
-	else if (has_room(session, memory_bytes, buffer) && !(kept = calloc(1, sizeof *kept)))
+	else if (ckt_memory_image_has_room(session, memory_bytes, buffer) &&
+		!(kept = calloc(1, sizeof *kept)))
 		snprintf(buffer, CKT_MESSAGE_MAX, "out of memory");
 	if (!kept)
 		return NULL;

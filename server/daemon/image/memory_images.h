@@ -22,6 +22,9 @@ struct ckt_memory_image;
  */
 struct ckt_memory_image *ckt_memory_image_make(struct ckt_peer *peer, const char *name,
 	const struct ckt_session *session, uint64_t memory_bytes, char buffer[CKT_MESSAGE_MAX]);
+/* Whether memory may hold that much of this session.  A sentence in buffer if not. */
+bool ckt_memory_image_has_room(
+	const struct ckt_session *session, uint64_t bytes, char buffer[CKT_MESSAGE_MAX]);
 /* Sends duplicates of its files to the worker, ahead of the next call.  0 or -errno. */
 int ckt_memory_image_send(const struct ckt_memory_image *kept, struct ckt_session *session);
 /* The image is complete: from now on it is listed under its name. */
