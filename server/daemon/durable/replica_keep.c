@@ -328,9 +328,9 @@ static int check_keys(
 	int result = ckt_chain_mac_check(args->state);
 	if (!result && !ckt_chain_keys() && ckt_chain_mac_is_there(args->state)) {
 		snprintf(buffer, CKT_MESSAGE_MAX,
-			"a key vouches for the images of session %.12s, and %.100s has none: start it "
-			"with the same --image-key",
-			args->session, host);
+			"a key vouches for its images, and %.40s has none: start it with the same "
+			"--image-key",
+			host);
 		return -ENOKEY;
 	}
 	if (result)
@@ -375,11 +375,12 @@ static int keep_start(
 		result = ckt_chain_commit_foreign(
 			&keep->peer->server->loop, keep->dir_fd, &keep->state, kept, keep);
 	}
-	snprintf(buffer, CKT_MESSAGE_MAX, "the replica of session %.12s at %.100s: %.300s",
-		args->session, keep->peer->server->host,
-		decision.answer ? decision.reason
-			: *why  ? why
-				: strerror(result < 0 ? -result : 0));
+	if (*why)
+		snprintf(buffer, CKT_MESSAGE_MAX, "%s", why);
+	else
+		snprintf(buffer, CKT_MESSAGE_MAX, "the replica of session %.12s at %.100s: %.300s",
+			args->session, keep->peer->server->host,
+			decision.answer ? decision.reason : strerror(result < 0 ? -result : 0));
 	return result;
 }
 

@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas of automatic images over TLS, and those for which a key vouches."""
+import os
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from chains import Chains  # noqa: E402
+from test_tls import Pki, tls_children  # noqa: E402
+from whole import runner  # noqa: E402
+
+LEASE = "2s"
+ADMINISTRATOR = "URI:cricket:user=gpu1,URI:cricket:role=administrator"
+
+
+class ReplicaTls(Chains):
+    def replicating(self, address, *options, env=None):
+        return self.saving("first", "--replicate", address, "--replicate-lease", LEASE, *options, env=env)
+
+    def executed(self, taker, name):
+        try:
+            return int(self.state(taker, name).split("executed ")[1].split()[0])
+        except FileNotFoundError:
+            return -1
+
+    def replicated(self, taker):
+        """Waits until the second server has all that the session has done."""
+        self.saved(taker)
+        self.wait(lambda: self.executed(taker, "second") >= self.sessions(taker.server)[taker.session]["executed"])
+
+    def problem(self, taker):
+        image = self.sessions(taker.server)[taker.session] or {}
+        return image.get("problem") or ""
+
+    # ---- Keys
+
+    def test_keys(self):
+        """The second server has the key, too: the replica comes back there, encrypted as it is; a changed one does not."""
+        key = self.key()
+        second = self.saving("second", "--image-key", key)
+        first = self.replicating(second.address, "--image-key", key, "--auto-encrypt")
+        taker, other = (self.taker(first, CRICKET_STANDBY=second.address, CRICKET_RECONNECT_TIMEOUT=seconds) for seconds in ("60", "8"))
+        for one in (taker, other):
+            self.replicated(one)
+        with open(os.path.join(self.directory(taker, "second"), self.state(taker, "second").split("\nimage ")[1].split()[0], "manifest"), "rb") as f:
+            self.assertEqual(f.read(4), b"CkE1")
+        with self.stopped(taker, other):
+            self.kill_all(first)
+            with open(os.path.join(self.directory(other, "second"), "state"), "r+", encoding="utf-8") as f:
+                text = f.read()
+                f.seek(0)
+                f.write(text.replace("\nowner ", "\nowner 1", 1))
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual(set(self.sessions(second)), {taker.session})
+        (said,) = self.lost(other)
+        self.assertIn("its state was changed", said)
+
+    def test_other_keys(self):
+        """A second server without the key, with another one, or with one where the first has none, keeps no replica, and says why."""
+        key = self.key()
+        for there, here, wanted in (([], ["--image-key", key], "start it with the same --image-key"),
+                                    (["--image-key", self.key("other")], ["--image-key", key], "no key of --image-key vouches"),
+                                    (["--image-key", key], [], "no key of --image-key vouches")):
+            second = self.saving("second", *there)
+            first = self.replicating(second.address, *here)
+            taker = self.taker(first)
+            with self.subTest(wanted):
+                self.wait(lambda taker=taker, wanted=wanted: wanted in self.problem(taker))
+                self.assertEqual(self.executed(taker, "second"), -1)
+                # The session does not mind.
+                self.assertEqual(taker.ask("check", 7), 0)
+            for server in (first, second):
+                self.kill_all(server)
+            for name in ("first", "second"):
+                shutil.rmtree(self.images(name), ignore_errors=True)
+
+    # ---- TLS
+
+    def pki(self):
+        pki = Pki(os.path.join(self.dir, "pki"))
+        certificate, key = pki.issue("server")
+        return pki, ["--tls-certificate", certificate, "--tls-key", key, "--tls-ca", pki.ca]
+
+    def environment(self, pki, name, names, ca=None):
+        certificate, key = pki.issue(name, names)
+        return {"CRICKET_TLS_CA": ca or pki.ca, "CRICKET_TLS_CERTIFICATE": certificate, "CRICKET_TLS_KEY": key}
+
+    def test_certificate(self):
+        """An administrator's certificate is the right to send replicas, without a token; the session goes on there over TLS."""
+        pki, options = self.pki()
+        second = self.saving("second", *options)
+        first = self.replicating(second.tcp, env=self.environment(pki, "gpu1", ADMINISTRATOR))
+        client = self.environment(pki, "client", "URI:cricket:user=alice")
+        taker = self.taker(first, CRICKET_STANDBY=second.tcp, CRICKET_RECONNECT_TIMEOUT="60", **client)
+        self.replicated(taker)
+        self.assertGreaterEqual(len(tls_children(second)), 1)
+        self.kill_all(first)
+        self.assertEqual(taker.ask("check", 7), 0)
+        (session,) = runner.sessions_of(self.tree, second)
+        self.assertEqual((session["session"], session["transport"]), (taker.session, "tls"))
+
+    def test_refused(self):
+        """Another authority's server, no certificate, and a user's: no replica, and ps says why."""
+        pki, options = self.pki()
+        other = Pki(os.path.join(self.dir, "other"), "other")
+        second = self.saving("second", *options)
+        cases = (({**self.environment(pki, "a", ADMINISTRATOR), "CRICKET_TLS_CA": other.ca}, "its certificate is not accepted"),
+                 ({"CRICKET_TLS_CA": pki.ca}, "does not accept this client's certificate"),
+                 (self.environment(pki, "b", "URI:cricket:user=bob"), "only an administrator"))
+        for env, wanted in cases:
+            first = self.replicating(second.tcp, env=env)
+            taker = self.taker(first)
+            with self.subTest(wanted):
+                self.wait(lambda taker=taker, wanted=wanted: wanted in self.problem(taker))
+                self.assertEqual(self.executed(taker, "second"), -1)
+            self.kill_all(first)
+            shutil.rmtree(self.images("first"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
