@@ -106,6 +106,48 @@ static int64_t patience_ns(const struct ckt_quantum *quantum,
 		: twice;
 }
 
+/* ---- Gangs */
+
+static bool are_mates(const struct ckt_quantum_member *one, const struct ckt_quantum_member *two)
+{
+	return one != two && one->gang && one->gang == two->gang;
+}
+
+/* Since when it waits, or a mate did with whom it waits. */
+static int64_t waits_since(
+	const struct ckt_quantum *quantum, const struct ckt_quantum_member *member)
+{
+	int64_t since = member->want_since_ns;
+	for (const struct ckt_quantum_member *m = quantum->first; m && member->gang; m = m->next) {
+		/* One that came in before this one waited is of an earlier round. */
+		int64_t of_mate = m->want_since_ns                           ? m->want_since_ns
+			: !m->out && m->in_since_ns >= member->want_since_ns ? m->waited_ns
+									     : 0;
+		if (are_mates(m, member) && of_mate && of_mate < since)
+			since = of_mate;
+	}
+	return since;
+}
+
+/* When its quantum began: when the last of its gang came in. */
+static int64_t begun_ns(const struct ckt_quantum *quantum, const struct ckt_quantum_member *member)
+{
+	int64_t since = member->in_since_ns;
+	for (const struct ckt_quantum_member *m = quantum->first; m && member->gang; m = m->next)
+		if (are_mates(m, member) && !m->out && m->waited_ns && m->in_since_ns > since)
+			since = m->in_since_ns;
+	return since;
+}
+
+/* A mate is not there. */
+static bool is_stalled(const struct ckt_quantum *quantum, const struct ckt_quantum_member *member)
+{
+	for (const struct ckt_quantum_member *m = quantum->first; m && member->gang; m = m->next)
+		if (are_mates(m, member) && (m->out || m->leaving))
+			return true;
+	return false;
+}
+
 /* ---- Who leaves */
 
 static bool is_there(const struct ckt_quantum_member *member,
@@ -120,7 +162,8 @@ static int64_t leaves_ns(const struct ckt_quantum *quantum, const struct ckt_qua
 	const struct ckt_quantum_member *waiter, unsigned gpu, int64_t now_ns,
 	enum ckt_quantum_reason *ret_reason)
 {
-	int64_t at = member->in_since_ns + ckt_quantum_length_ns(quantum, member, waiter, gpu);
+	int64_t at =
+		begun_ns(quantum, member) + ckt_quantum_length_ns(quantum, member, waiter, gpu);
 	*ret_reason = CKT_QUANTUM_OVER;
 	if (member->between && member->in_since_ns > waiter->want_since_ns) {
 		at = member->in_since_ns;
@@ -137,13 +180,16 @@ static int64_t leaves_ns(const struct ckt_quantum *quantum, const struct ckt_qua
 }
 
 /* Whether the first is needed less than the second. */
-static bool is_needed_less(
-	const struct ckt_quantum_member *one, const struct ckt_quantum_member *two)
+static bool is_needed_less(const struct ckt_quantum *quantum, const struct ckt_quantum_member *one,
+	const struct ckt_quantum_member *two)
 {
+	bool stalled = is_stalled(quantum, one);
 	if (!one->idle_since_ns != !two->idle_since_ns)
 		return one->idle_since_ns != 0;
 	if (one->idle_since_ns && one->idle_since_ns != two->idle_since_ns)
 		return one->idle_since_ns < two->idle_since_ns;
+	if (stalled != is_stalled(quantum, two))
+		return stalled;
 	if (one->priority != two->priority)
 		return one->priority < two->priority;
 	if (one->weight != two->weight)
@@ -168,9 +214,9 @@ static void choose_victim(struct ckt_quantum *quantum, struct ckt_quantum_member
 			continue;
 		}
 		sum += m->here[gpu];
-		if (!least || is_needed_less(m, least))
+		if (!least || is_needed_less(quantum, m, least))
 			least = m;
-		if (m->here[gpu] >= need && (!alone || is_needed_less(m, alone)))
+		if (m->here[gpu] >= need && (!alone || is_needed_less(quantum, m, alone)))
 			alone = m;
 	}
 	if (sum < need || !least)
@@ -193,6 +239,14 @@ static bool waits(const struct ckt_quantum_member *member, unsigned gpu, int64_t
 		(!member->out || now_ns >= member->skip_until_ns);
 }
 
+/* 0: both wait since the same time. */
+static int64_t waits_longer(
+	const struct ckt_quantum_member *one, const struct ckt_quantum_member *two)
+{
+	int64_t difference = two->gang_waits_ns - one->gang_waits_ns;
+	return difference ? difference : two->want_since_ns - one->want_since_ns;
+}
+
 /* Of those that wait, the next after that one; NULL: there is none. */
 static struct ckt_quantum_member *next_waiter(const struct ckt_quantum *quantum,
 	const struct ckt_quantum_member *after, unsigned gpu, int64_t now_ns)
@@ -206,11 +260,10 @@ static struct ckt_quantum_member *next_waiter(const struct ckt_quantum *quantum,
 		}
 		if (!waits(m, gpu, now_ns))
 			continue;
-		if (after &&
-			(m->want_since_ns < after->want_since_ns ||
-				(m->want_since_ns == after->want_since_ns && !passed)))
+		int64_t longer = after ? waits_longer(m, after) : -1;
+		if (longer > 0 || (longer == 0 && !passed))
 			continue;
-		if (!next || m->want_since_ns < next->want_since_ns)
+		if (!next || waits_longer(m, next) > 0)
 			next = m;
 	}
 	return next;
@@ -233,8 +286,10 @@ static void admit(struct ckt_quantum_member *member, bool between, int64_t now_n
 	member->chosen_ns = now_ns;
 	member->between = between;
 	member->reason = between ? CKT_QUANTUM_BETWEEN : CKT_QUANTUM_FITS;
-	if (!member->out && !between)
+	if (!member->out && !between) {
 		member->in_since_ns = now_ns;
+		member->waited_ns = member->want_since_ns;
+	}
 	decision->step = CKT_QUANTUM_ADMIT;
 	decision->member = member;
 	decision->reason = member->reason;
@@ -289,6 +344,8 @@ void ckt_quantum_decide(struct ckt_quantum *quantum, unsigned gpu, uint64_t free
 	struct ckt_quantum_member *first = NULL;
 	*ret_decision = (struct ckt_quantum_decision){0};
 	forget_old(quantum, now_ns);
+	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next)
+		m->gang_waits_ns = waits_since(quantum, m);
 	count_room(quantum, gpu, free_bytes, &left, &leaving);
 	for (struct ckt_quantum_member *m = NULL; (m = next_waiter(quantum, m, gpu, now_ns));) {
 		if (m->want[gpu] <= left &&
@@ -337,6 +394,7 @@ void ckt_quantum_came(struct ckt_quantum_member *member, int64_t now_ns)
 	count(member, now_ns);
 	member->ins++;
 	member->out = member->chosen = member->served = false;
+	member->waited_ns = member->want_since_ns;
 	member->want_since_ns = 0;
 	member->in_since_ns = now_ns;
 	member->idle_since_ns = member->idle_seen_ns = 0;

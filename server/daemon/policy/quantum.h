@@ -18,6 +18,12 @@
  * would wait longer than max_wait_ns in a round.  It protects who has just come in, so that there is
  * at most one switch a quantum, however many small allocations wait.
  *
+ * Members of one gang wait for each other's work (the ranks of a communicator), each perhaps on a GPU
+ * of its own.  So the order of those that wait is the same on every GPU: a gang waits since its first
+ * member does, and the next members of a gang that has begun to come in are served with it.  A
+ * quantum begins when the last one of the gang has come in.  Who waits for one that is out leaves
+ * before others.
+ *
  * A member that could not be swapped out is skipped for a time that doubles with each failure.
  *
  * A pure structure: no clock, no memory of its own, no I/O.  Threading: the caller's.
@@ -68,9 +74,12 @@ struct ckt_quantum_member {
 	bool fixed;                     /* it is not swapped out */
 	int priority;
 	unsigned weight;
+	uint64_t gang; /* 0: none */
 
 	/* The decisions'. */
 	int64_t in_since_ns;   /* when it came, or came in */
+	int64_t waited_ns;     /* since when it had waited for that; 0: it had not */
+	int64_t gang_waits_ns; /* since when it waits, or its gang does */
 	int64_t gap_ns;        /* how long its idle times are, lately; 0: not known */
 	int64_t idle_seen_ns;  /* the idle time that is not over */
 	int64_t skip_until_ns; /* it is not tried again before */

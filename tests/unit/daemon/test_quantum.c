@@ -2,6 +2,7 @@
 /* server/daemon/policy/quantum.c: who has its memory on a GPU, with a clock of the test's own. */
 #include "server/daemon/policy/quantum.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/policy/quanta.h"
@@ -306,6 +307,112 @@ static void test_random(void)
 	}
 }
 
+/* ---- Gangs */
+
+enum { GPUS = 2, SWITCH_MS = 20 };
+
+/*
+ * Two programs of two ranks each, a rank a GPU, whose memory does not fit together.  They begin with
+ * one rank of each there.  How much of the time all ranks of one program are there, in percent.
+ */
+static unsigned together_percent(bool gangs)
+{
+	int64_t moves_at[MEMBERS] = {0}, end, both = 0;
+	now = 5 * SECOND;
+	memset(members, 0, sizeof members);
+	ckt_quantum_init(&quantum, 60 * SECOND);
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		members[i].weight = 100;
+		members[i].gang = gangs ? 1 + i / GPUS : 0;
+		ckt_quantum_add(&quantum, &members[i], now);
+	}
+	/* Members 0, 1: the first program's ranks on GPU 0, 1; 2, 3: the second's. */
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		unsigned gpu = i % GPUS;
+		members[i].want[gpu] = BYTES;
+		if (i == 0 || i == 3) {
+			members[i].here[gpu] = BYTES;
+			continue;
+		}
+		ckt_quantum_left(&quantum, &members[i], BYTES, SWITCH_MS * MS, now);
+		members[i].want_since_ns = now + i * MS;
+	}
+	for (end = now + 60 * SECOND; now < end; now += MS) {
+		for (unsigned gpu = 0; gpu < GPUS; gpu++) {
+			uint64_t used = members[gpu].here[gpu] + members[GPUS + gpu].here[gpu];
+			ckt_quantum_decide(&quantum, gpu, BYTES - used, now, &decision);
+			if (!decision.step)
+				continue;
+			moves_at[member_of(decision.member)] = now + SWITCH_MS * MS;
+			if (decision.step == CKT_QUANTUM_EVICT) {
+				decision.member->leaving = true;
+			} else {
+				decision.member->coming = true;
+				decision.member->here[gpu] = BYTES;
+			}
+		}
+		for (unsigned i = 0; i < MEMBERS; i++) {
+			struct ckt_quantum_member *m = &members[i];
+			if (moves_at[i] != now)
+				continue;
+			if (m->coming) {
+				m->coming = false;
+				ckt_quantum_came(m, now);
+				continue;
+			}
+			m->here[i % GPUS] = 0;
+			ckt_quantum_left(&quantum, m, BYTES, SWITCH_MS * MS, now);
+			/* It has work all the time. */
+			m->want_since_ns = now;
+		}
+		for (unsigned i = 0; i < MEMBERS; i += GPUS)
+			both += (!members[i].out && !members[i].coming && !members[i + 1].out &&
+					!members[i + 1].coming)
+				? MS
+				: 0;
+	}
+	/* Each has its part. */
+	for (unsigned i = 0; i < MEMBERS; i++)
+		YES(members[i].ins >= 15);
+	return (unsigned)(both * 100 / (60 * SECOND));
+}
+
+static void test_gangs(void)
+{
+	unsigned apart = together_percent(false), gangs = together_percent(true);
+	printf("(%u%% of the time together, without gangs %u%%) ", gangs, apart);
+	YES(apart < 20);
+	YES(gangs >= 85);
+}
+
+/* On one GPU: the second rank is served before others that began to wait between the two. */
+static void test_gang_on_one_gpu(void)
+{
+	begin(4);
+	for (unsigned i = 0; i < 3; i++) {
+		out(i);
+		now += MS;
+		want(i, BYTES / 2);
+	}
+	members[0].gang = members[2].gang = 7;
+	IS(decide(BYTES / 2), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 0);
+	members[0].here[0] = BYTES / 2;
+	ckt_quantum_came(&members[0], now);
+	IS(decide(BYTES / 2), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 2);
+	members[2].here[0] = BYTES / 2;
+	ckt_quantum_came(&members[2], now);
+	/* In the next round it waits as long as any other. */
+	now += SECOND;
+	out(2);
+	now += MS;
+	want(2, BYTES / 2);
+	IS(decide(BYTES / 2), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 1);
+}
+
 UNIT_SUITE(quantum, {"fits", test_fits}, {"quantum", test_quantum}, {"max_wait", test_max_wait},
 	{"idle", test_idle}, {"least_needed", test_least_needed}, {"stays", test_stays},
-	{"between", test_between}, {"mixes", test_mixes}, {"random", test_random})
+	{"between", test_between}, {"mixes", test_mixes}, {"random", test_random},
+	{"gangs", test_gangs}, {"gang_on_one_gpu", test_gang_on_one_gpu})
