@@ -44,8 +44,14 @@ class Claim(Whole):
     def goes_unclaimed(self, server, session):
         """The copy of a session that was restored at the server waits, goes, and no client had it in between."""
         self.wait(lambda: self.state(server, session) is None)
-        told = [json.loads(line) for line in self.ctl(server, "--json", "events").splitlines()]
-        self.assertEqual([event["event"] for event in told if event["session"] == session][0], "restored")
+
+        def told():
+            events = [json.loads(line) for line in self.ctl(server, "--json", "events").splitlines()]
+            return [event["event"] for event in events if event["session"] == session]
+
+        # cricketctl does not wait long for the first of them.
+        self.wait(told)
+        self.assertEqual(told()[0], "restored")
         self.assertNotIn("the client is connected", self.log_of(server))
 
     def refused(self, server, *words, because, image=None):
