@@ -16,6 +16,10 @@ GRANULE = 2
 
 
 class Limits(Limited):
+    def has_heard(self, taker, mib):
+        """Waits until the program's worker, which the server tells of a new limit, has it in force."""
+        self.wait(lambda: taker.ask("info")[1] == mib * MIB)
+
     def test_sum(self):
         """One limit for all programs of a job, to one granule; what one frees the other may have."""
         server = self.limited("job=train memory=300M")
@@ -108,6 +112,7 @@ class Limits(Limited):
         taker = self.taker(server, "train")
         self.assertEqual(taker.ask("alloc", 100), 0)
         self.ctl(server, "limit", "set", "job=train", "memory=120M", "share=30", "priority=5")
+        self.has_heard(taker, 120)
         self.assertEqual(taker.ask("alloc", 30), OUT_OF_MEMORY)
         self.assertEqual(taker.ask("alloc", 10), 0)
         self.assertEqual(taker.ask("info")[:2], [10 * MIB, 120 * MIB])
@@ -116,6 +121,7 @@ class Limits(Limited):
         self.assertGreaterEqual(limit["gpus"][0]["leased_bytes"], 110 * MIB)
         # Below what it has: it keeps that, and gets nothing more.
         self.ctl(server, "limit", "set", "job=train", "memory=50M")
+        self.has_heard(taker, 50)
         self.assertEqual(taker.ask("alloc", GRANULE), OUT_OF_MEMORY)
         self.assertEqual(taker.ask("info")[:2], [0, 50 * MIB])
         self.ctl(server, "limit", "set", "job=train", "memory=120M")
@@ -140,6 +146,7 @@ class Limits(Limited):
         one, two = self.taker(server), self.taker(server)
         (session,) = [s["session"] for s in runner.sessions_of(self.tree, server) if s["pid"] == one.process.pid]
         self.ctl(server, "limit", "set", "session=" + session[:6], "memory=64M")
+        self.has_heard(one, 64)
         self.assertEqual(one.ask("alloc", 66), OUT_OF_MEMORY)
         self.assertEqual(one.ask("alloc", 64), 0)
         self.assertEqual(two.ask("alloc", 66), 0)
@@ -152,6 +159,7 @@ class Limits(Limited):
         self.write("job=train memory=200M")
         os.kill(server.process.pid, signal.SIGHUP)
         self.wait(lambda: "limits read" in self.log_of(server))
+        self.has_heard(taker, 200)
         self.assertEqual(taker.ask("alloc", 200), 0)
         self.write("job=train memory=400M", "job=train memory=many")
         os.kill(server.process.pid, signal.SIGHUP)
@@ -203,6 +211,7 @@ class Limits(Limited):
         self.assertEqual(self.taker(remote).ask("alloc", 102), 0)
         if cgroup != "/":
             self.ctl(server, "limit", "set", "container=" + cgroup, "memory=70M")
+            self.has_heard(local, 70)
             self.assertEqual(local.ask("alloc", 12), OUT_OF_MEMORY)
             self.assertEqual(local.ask("alloc", 10), 0)
 
