@@ -147,6 +147,7 @@ class Claim(Whole):
         # Its file for the client names the later one, where the client is refused if it ever asks.
         self.ctl(third, "restore", copy)
         self.goes_unclaimed(third, session)
+        self.assertIn("the client is connected", self.log_of(second))
         self.assertEqual(self.state(second, session), "running")
         # A copy that is made later has the claim with it.
         late = self.image + "-late"
