@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/timed_wait.h"
 #include "ctl/command.h"
 #include "ctl/print.h"
 #include "ctl/server.h"
@@ -127,12 +128,8 @@ static void *progress_thread(void *opaque)
 	int64_t since_ms = ckt_net_now_ms();
 	pthread_mutex_lock(&progress->lock);
 	while (!progress->stop) {
-		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += PERIOD_MS * 1000000L;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		pthread_cond_timedwait(&progress->cond, &progress->lock, &until);
+		ckt_cond_wait_until(&progress->cond, &progress->lock,
+			ckt_now_ns() + PERIOD_MS * INT64_C(1000000));
 		if (progress->stop)
 			break;
 		if (!progress->terminal && ckt_net_now_ms() < progress->next_line_ms)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timed_wait.h"
 #include "checkpoint/session.h"
 #include "checkpoint/state.h"
 #include "rpc/net.h"
@@ -40,12 +41,11 @@ int ckt_checkpoint_freeze(
 	 * The executor keeps the deadline itself; if it is stuck inside the driver, no other thread
 	 * can tell why.
 	 */
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += (deadline_ms ? deadline_ms : 60000) / 1000 + 2;
+	int64_t until = ckt_now_ns() +
+		((deadline_ms ? deadline_ms : 60000) / 1000 + 2) * INT64_C(1000000000);
 	int error = 0;
 	while (!freeze->frozen && !freeze->error && !error)
-		error = pthread_cond_timedwait(session->changed(worker), lock, &until);
+		error = ckt_cond_wait_until(session->changed(worker), lock, until);
 	int result = freeze->error;
 	if (!freeze->frozen && !result) {
 		result = -ETIMEDOUT;

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/crowd.h"
 #include "base/log.h"
+#include "base/timed_wait.h"
 
 /* A bound on a wait that another thread's signal ends. */
 enum { READER_NS = 10000000 };
@@ -42,18 +43,11 @@ static bool reader_free(const struct ckt_conn *conn)
  */
 static void wait_for_reader(struct ckt_conn *conn)
 {
-	struct timespec until;
 	ckt_transport_pollfd(&conn->transport, CKT_TRANSPORT_WRITE);
 	if (ckt_transport_ready(&conn->transport, CKT_TRANSPORT_WRITE))
 		return;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += READER_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
 	conn->sleepers++;
-	pthread_cond_timedwait(&conn->read_cond, &conn->read_lock, &until);
+	ckt_cond_wait_until(&conn->read_cond, &conn->read_lock, ckt_now_ns() + READER_NS);
 	conn->sleepers--;
 }
 

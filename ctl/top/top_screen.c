@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/timed_wait.h"
 #include "ctl/print.h"
 #include "ctl/top/top_table.h"
 
@@ -59,13 +60,8 @@ static void copy_sample(const struct ckt_top_sample *from, struct ckt_top_sample
 /* Precondition: locked. */
 static void sleep_until_next(struct feed *feed)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += feed->delay_ms / 1000;
-	until.tv_nsec += feed->delay_ms % 1000 * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	while (!feed->stop && pthread_cond_timedwait(&feed->cond, &feed->lock, &until) == 0)
+	int64_t until = ckt_now_ns() + feed->delay_ms * INT64_C(1000000);
+	while (!feed->stop && ckt_cond_wait_until(&feed->cond, &feed->lock, until) == 0)
 		;
 	while (!feed->stop && feed->paused)
 		pthread_cond_wait(&feed->cond, &feed->lock);
@@ -354,16 +350,13 @@ int ckt_ctl_top_screen(struct ckt_top_source *source, int delay_ms)
 	struct feed feed = {
 		.source = source, .delay_ms = delay_ms, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct screen screen = {.feed = &feed, .column = (unsigned)ckt_ctl_top_column('s')};
-	pthread_condattr_t monotonic;
 	pthread_t thread;
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return refuse("stdin or stdout is no terminal");
 	SCREEN *terminal = newterm(NULL, stdout, stdin);
 	if (!terminal)
 		return refuse("unknown terminal: TERM names none that ncurses knows");
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&feed.cond, &monotonic);
+	pthread_cond_init(&feed.cond, NULL);
 	cbreak();
 	noecho();
 	curs_set(0);
@@ -386,6 +379,5 @@ int ckt_ctl_top_screen(struct ckt_top_source *source, int delay_ms)
 	ckt_ctl_top_free(&feed.latest);
 	ckt_ctl_top_free(&screen.sample);
 	pthread_cond_destroy(&feed.cond);
-	pthread_condattr_destroy(&monotonic);
 	return reading ? CKT_EXIT_DONE : CKT_EXIT_REFUSED;
 }

@@ -172,6 +172,7 @@ CHECKS = {
     "spdx": ("every source file says its licence first", lambda tree: ours("spdx.py")),
     "names": ("no struct or function is defined twice", lambda tree: ours("names.py")),
     "functions": ("a function has at most 60 lines and 20 branches, but for functions.txt", lambda tree: ours("functions.py")),
+    "clocks": ("no thread waits by the clock of the day", lambda tree: ours("clocks.py")),
     "headers": ("each header compiles by itself", headers),
     "clang-format": ("C is formatted", clang_format),
     "clang-tidy": ("what .clang-tidy lists", clang_tidy),

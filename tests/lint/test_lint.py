@@ -9,6 +9,7 @@ import unittest
 import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import clocks  # noqa: E402
 import functions  # noqa: E402
 import includes  # noqa: E402
 import lint  # noqa: E402
@@ -194,6 +195,13 @@ class Spdx(unittest.TestCase):
         for path, text in {"a.c": "int a;\n", "b": "#!/bin/sh\n:\n", "c.py": "", "d.1": "'\\\" t\n.TH D\n", "e.ptx": ".version 6.4\n"}.items():
             form = spdx.comment_of(path, text)
             self.assertEqual(spdx.check({path: spdx.with_line(text, form)}), [], path)
+
+
+class Clocks(unittest.TestCase):
+    def test_check(self):
+        self.assertEqual(clocks.check({"base/a.c": "clock_gettime(CLOCK_REALTIME, &t);\nckt_cond_wait_until(&c, &l, ns);\n/* as pthread_cond_timedwait */\n"}), [])
+        bad = clocks.check({"base/a.c": "int x;\n\tpthread_cond_timedwait(&c, &l, &t);\n", "base/b.c": "if (sem_timedwait (s, &t))"})
+        self.assertEqual([line.split(" ")[0] for line in bad], ["base/a.c:2:", "base/b.c:1:"])
 
 
 class Subjects(unittest.TestCase):

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/timed_wait.h"
 #include "rpc/net.h"
 
 enum { TELL_MS = 60000, CLOSE_SECONDS = 2, THREAD_STACK = 256 << 10 };
@@ -38,8 +39,8 @@ struct ckt_audit_file {
 	pthread_cond_t work;
 	struct line *first, **end;
 	size_t queued_bytes;
-	uint64_t lost; /* lines, since the last one that was written */
-	bool closing;
+	uint64_t lost;         /* lines, since the last one that was written */
+	bool closing, written; /* and all lines are */
 };
 
 /* Whether to trust what is open: a log that another user writes to proves nothing. */
@@ -182,6 +183,8 @@ static void *file_thread(void *opaque)
 			file->end = &file->first;
 		line_free(line);
 	}
+	file->written = true;
+	pthread_cond_signal(&file->work);
 	pthread_mutex_unlock(&file->lock);
 	return NULL;
 }
@@ -243,21 +246,23 @@ int ckt_audit_file_open(
 
 void ckt_audit_file_close(struct ckt_audit_file *file)
 {
-	struct timespec until;
 	if (!file)
 		return;
 	pthread_mutex_lock(&file->lock);
 	file->closing = true;
 	pthread_cond_signal(&file->work);
+	int64_t until = ckt_now_ns() + CLOSE_SECONDS * INT64_C(1000000000);
+	while (!file->written && ckt_cond_wait_until(&file->work, &file->lock, until) == 0)
+		;
+	bool written = file->written;
 	pthread_mutex_unlock(&file->lock);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += CLOSE_SECONDS;
 	/* A disk that does not answer must not keep the server alive; the process ends now. */
-	if (pthread_timedjoin_np(file->thread, NULL, &until)) {
+	if (!written) {
 		ckt_warning("audit log '%s': its disk does not answer: lines are lost", file->path);
 		pthread_detach(file->thread);
 		return;
 	}
+	pthread_join(file->thread, NULL);
 	pthread_mutex_destroy(&file->lock);
 	pthread_cond_destroy(&file->work);
 	file_free(file);

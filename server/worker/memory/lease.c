@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/timed_wait.h"
 #include "rpc/lease.h"
 #include "rpc/net.h"
 
@@ -154,17 +155,9 @@ static int channel_get(int64_t deadline_ms, unsigned *ret_epoch)
 	pthread_mutex_lock(&lease.lock);
 	while (lease.channel < 0) {
 		int64_t left = deadline_ms - ckt_net_now_ms();
-		struct timespec until;
 		if (left <= 0)
 			break;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += left / 1000;
-		until.tv_nsec += left % 1000 * 1000000;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_sec++;
-			until.tv_nsec -= 1000000000;
-		}
-		pthread_cond_timedwait(&lease.joined_cond, &lease.lock, &until);
+		ckt_cond_wait_until(&lease.joined_cond, &lease.lock, ckt_now_ns() + left * 1000000);
 	}
 	int fd = lease.channel < 0 ? -1 : fcntl(lease.channel, F_DUPFD_CLOEXEC, 3);
 	*ret_epoch = lease.epoch;
