@@ -132,8 +132,10 @@ class Network(Whole):
             with socket.create_connection((THERE_IP, PORT), 60) as connection:
                 # Its greeting.
                 self.assertTrue(connection.recv(1))
-            self.wait(lambda: self.slow.carried >= before + 3)
-            self.assertEqual(self.slow.lost > 0, keep < of)
+            # SYN, ACK and FIN: with losses, one of three is lost.
+            self.wait(lambda: self.slow.carried >= before + 3 and (self.slow.lost > 0 or keep == of))
+            if keep == of:
+                self.assertEqual(self.slow.lost, 0)
             self.route_back()
             before = self.slow.carried
         # What that connection still sends is not counted as if it were this one's.
