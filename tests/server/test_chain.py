@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Automatic images for which a key vouches, and encrypted ones: what comes back, and what is refused by name."""
+import contextlib
 import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -230,6 +232,47 @@ class Chain(Chains):
         server.kill()
         with self.assertRaisesRegex(runner.Failure, "give --image-key"):
             self.saving("first", "--auto-encrypt")
+
+    # ---- Sessions that share
+
+    def share(self, server, *words):
+        program = subprocess.Popen([self.tree.tool("cricket-run"), "--server", server.address, os.environ["CKT_TEST_SHARE_CLIENT"], *words],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**runner.clean_environment(), "HOME": self.home})
+        self.addCleanup(lambda: (program.kill(), program.communicate()))
+        return program
+
+    def test_shared(self):
+        """A session whose memory another one opened has no automatic images any more; those that it had do not count, here and at a replica."""
+        second = self.saving("second")
+        server = self.saving("first", "--replicate", second.address, "--replicate-lease", "1h")
+        path = os.path.join(self.dir, "handle")
+        self.share(server, "give", path)
+        self.wait(lambda: os.path.exists(path))
+        (session,) = self.sessions(server)
+        # Who only offers its memory has images still.
+        self.wait(lambda: (self.sessions(server)[session] or {}).get("when") and os.path.exists(os.path.join(self.images("second"), session, "state")))
+        self.assertEqual(self.sessions(server)[session]["problem"], None)
+        taker = self.share(server, "take", path)
+        self.assertEqual(taker.stdout.readline(), "0 7\n")
+        self.wait(lambda: "all would have to go back together" in (self.sessions(server)[session]["problem"] or ""))
+
+        def read(name):
+            with open(os.path.join(self.images(name), session, "state"), encoding="utf-8") as f:
+                return f.read()
+
+        self.wait(lambda: all("\nshared 1\n" in read(name) for name in ("first", "second")))
+        # A server that is started again knows it, too.
+        workers = self.workers(server)
+        server.kill()
+        server = self.saving("first", "--replicate", second.address, "--replicate-lease", "1h")
+        self.wait(lambda: "all would have to go back together" in ((self.sessions(server).get(session) or {}).get("problem") or ""))
+        for worker in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        # Its program comes for it, and is told.
+        self.wait(lambda: "does not come back alone" in self.log_of(server))
+        self.assertEqual(self.sessions(server), {})
 
 
 if __name__ == "__main__":

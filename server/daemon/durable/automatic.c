@@ -238,6 +238,7 @@ static void adopt(struct ckt_automatic_chain *chain, bool alive)
 	}
 	chain->dir_fd = fd;
 	chain->lock_fd = lock;
+	chain->shares |= chain->state.shared;
 	if (chain->session)
 		chain->session->asks_for_images |= chain->state.asked;
 	ckt_automatic_count(chain, chain->state.owner);
@@ -262,6 +263,7 @@ void ckt_automatic_begin(struct ckt_session *session)
 	if (!chain)
 		return;
 	chain->session = session;
+	chain->shares = session->group.shares;
 	/* Also where it is the directory alone that says that its client asked. */
 	if (!session->child)
 		adopt(chain, true);
@@ -432,6 +434,10 @@ void ckt_automatic_ended(struct ckt_automatic_chain *chain)
 	if (!chain->keep || !chain->state.count) {
 		remove_images(chain);
 		return;
+	}
+	if (chain->shares && !chain->state.shared) {
+		chain->state.shared = true;
+		ckt_chain_write(chain->dir_fd, &chain->state);
 	}
 	ckt_info("session %s: its %u automatic images stay: its client may come back for it",
 		chain->id, chain->state.count);

@@ -54,6 +54,7 @@ struct ckt_automatic_chain {
 	bool busy, whole_next;
 	bool committing;                     /* a thread writes in the directory */
 	bool keep;                           /* of what has no session: its images stay */
+	bool shares;                         /* with other sessions, see automatic_share.c */
 	uint64_t number, counted, last_copy; /* last_copy: of the worker before this one */
 	int64_t alive_ms; /* CLOCK_MONOTONIC, of its restore; 0: it was not restored */
 	unsigned wait;    /* that many times the usual time until the next try */
@@ -103,6 +104,13 @@ bool ckt_automatic_fits(const struct ckt_session *session,
 /* Takes an image if it is time; sets the timer for the next one. */
 void ckt_automatic_tick(struct ckt_timer *timer);
 
+/* ---- automatic_share.c */
+
+#define CKT_AUTOMATIC_SHARES \
+	"it shares memory, events or communicators with others, and all would have to go back together"
+/* The session has been connected with another one of its group: no image of it alone is good. */
+void ckt_automatic_share(struct ckt_session *session);
+
 /* ---- For these files */
 
 struct ckt_automatic_chain *ckt_automatic_chain_new(struct ckt_server *server, const char *session);
@@ -111,5 +119,7 @@ void ckt_automatic_chain_free(struct ckt_automatic_chain *chain);
 /* Counts what the state names for the session's owner, and no longer what it named before. */
 void ckt_automatic_count(struct ckt_automatic_chain *chain, uint32_t owner);
 void ckt_automatic_wait(struct ckt_automatic_chain *chain);
+/* Writes that it shares, unless that is done. */
+void ckt_automatic_note_share(struct ckt_automatic_chain *chain);
 /* It has no session any more, and no thread: it stays or goes, as `keep` says. */
 void ckt_automatic_ended(struct ckt_automatic_chain *chain);

@@ -160,6 +160,7 @@ static struct ckt_chain_state next_state(const struct image *image,
 	state.gpu = session->status.gpu;
 	state.asked = session->asks_for_images;
 	state.has_manifest = false;
+	state.shared = chain->shares;
 	if (image->whole)
 		state.count = 0;
 	state.images[state.count++] = (struct ckt_chain_image){.number = chain->number,
@@ -208,9 +209,10 @@ static void commit_done(void *context, int result)
 		fail(chain, "%s", strerror(-result));
 	chain->whole_next |= result != 0;
 	image_free(image, result != 0);
+	ckt_automatic_note_share(chain);
 	if (chain->session)
 		ckt_automatic_wait(chain);
-	else
+	else if (!chain->committing)
 		ckt_automatic_ended(chain);
 }
 
@@ -416,6 +418,12 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		return;
 	}
 	forgive(chain);
+	ckt_automatic_note_share(chain);
+	if (chain->shares) {
+		fail(chain, "%s", CKT_AUTOMATIC_SHARES);
+		ckt_automatic_wait(chain);
+		return;
+	}
 	ckt_ask_save(session, NULL, false, &decision);
 	if (!decision.answer && has_news(chain, status))
 		chain->busy = take(chain, session, status);

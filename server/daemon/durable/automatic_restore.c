@@ -72,6 +72,13 @@ static int check_state(const struct ckt_peer *peer, const struct ckt_chain_state
 	struct ckt_decision decision;
 	if (!state->count)
 		return -ENOENT;
+	if (state->shared) {
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s does not come back alone: " CKT_AUTOMATIC_SHARES
+			"; save such sessions by cricketctl checkpoint --job",
+			state->session);
+		return -EBADMSG;
+	}
 	if (state->restores >= RESTORES_MAX) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"session %s died %u times after command %llu, and is not started again: "

@@ -143,6 +143,8 @@ static int format(const struct ckt_chain_state *state, char *ret_text, size_t si
 		used += snprintf(ret_text + used, size - (size_t)used,
 			"image %" PRIu64 " %" PRIu64 "\n", state->images[i].number,
 			state->images[i].bytes);
+	if (used > 0 && (size_t)used < size && state->shared)
+		used += snprintf(ret_text + used, size - (size_t)used, "shared 1\n");
 	if (used > 0 && (size_t)used < size && state->has_manifest) {
 		char manifest[2 * CKT_CHAIN_HASH + 1];
 		put_hex(manifest, state->manifest, CKT_CHAIN_HASH);
@@ -193,6 +195,8 @@ static bool take_number(struct ckt_chain_state *state, const char *name, const c
 		state->gpu = number <= CKT_DEVICES_MAX ? (int)number - 1 : -1;
 	else if (strcmp(name, "asked") == 0)
 		state->asked = number != 0;
+	else if (strcmp(name, "shared") == 0)
+		state->shared = number != 0;
 	else
 		return strcmp(name, "version") == 0 && number == VERSION;
 	return true;

@@ -48,6 +48,7 @@ struct ckt_chain_state {
 	uint64_t acked;    /* at the last of these: what the client knew to be executed */
 	int gpu;           /* ordinal; -1: any */
 	bool asked;        /* its client asked for images */
+	bool shared;       /* with other sessions: it does not come back alone */
 	/* Oldest first; each but the first builds on those before it. */
 	unsigned count;
 	struct ckt_chain_image images[CKT_CHAIN_IMAGES_MAX];

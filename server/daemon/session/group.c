@@ -11,6 +11,7 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "server/daemon/durable/automatic.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/session_audit.h"
 #include "server/daemon/session/warm_workers.h"
@@ -113,6 +114,13 @@ static void refuse(struct ckt_session *session, const struct ckt_session *strang
 	ckt_session_audit_share(session, stranger);
 }
 
+/* What they do over that connection, nobody here sees. */
+static void note_share(struct ckt_session *session)
+{
+	session->group.shares = true;
+	ckt_automatic_share(session);
+}
+
 static void ask(struct ckt_session *session, const struct ckt_group_message *packet, int connection)
 {
 	const struct ckt_session *stranger;
@@ -123,8 +131,13 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 		return;
 	}
 	struct ckt_session *found = find(session, &packet->name, packet->nth, &stranger);
-	if (found && offer(found, &packet->name, connection))
+	if (found && offer(found, &packet->name, connection)) {
+		if (found != session) {
+			note_share(session);
+			note_share(found);
+		}
 		return;
+	}
 	if (!found && stranger && packet->nth == 0)
 		refuse(session, stranger);
 	send(connection, &nobody, sizeof nobody, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -24,6 +24,7 @@ struct ckt_session;
 struct ckt_group_member {
 	struct ckt_source channel; /* fd 0 in zeroed memory, else -1 while closed */
 	bool open;
+	bool shares;  /* it was connected with another session of its group */
 	bool refused; /* that it asked for another owner's session is in the audit log */
 	struct ckt_group_name *claims;
 	size_t claim_count, claim_room;
