@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas of automatic images over TLS, and those for which a key vouches."""
 import os
+import re
 import shutil
+import socket
 import sys
 import unittest
 
@@ -77,6 +79,36 @@ class ReplicaTls(Chains):
                 self.kill_all(server)
             for name in ("first", "second"):
                 shutil.rmtree(self.images(name), ignore_errors=True)
+
+    # ---- Metrics
+
+    def samples(self, server, name):
+        """{session, or "": value} of that metric."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(os.path.join(os.path.dirname(server.socket), "metrics"))
+            sock.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            text = b"".join(iter(lambda: sock.recv(1 << 16), b"")).decode()
+        found = re.findall("^%s(?:{session=\"([0-9a-f]*)\"})? (.*)$" % name, text, re.MULTILINE)
+        return {session: float(value) for session, value in found}
+
+    def test_metrics(self):
+        """The first server tells how far behind the replica is and how long its lease runs, the second one what it holds."""
+        def options(name):
+            return ["--metrics", "unix:" + os.path.join(self.dir, name, "metrics")]
+        second = self.saving("second", *options("second"))
+        self.assertEqual(self.samples(second, "cricket_replicas_held"), {"": 0})
+        first = self.saving("first", "--replicate", second.address, "--replicate-lease", "1h", *options("first"))
+        taker = self.taker(first)
+        self.replicated(taker)
+        self.wait(lambda: self.samples(first, "cricket_replica_behind_commands") == {taker.session: 0})
+        self.wait(lambda: 2000 < self.samples(first, "cricket_replica_lease_seconds")[taker.session] <= 2880)
+        self.assertEqual(self.samples(second, "cricket_replicas_held"), {"": 1})
+        self.assertGreaterEqual(self.samples(second, "cricket_replica_held_bytes")[""], 4 << 20)
+        self.assertEqual(self.samples(second, "cricket_replica_behind_commands"), {})
+        # What it has not reached for a while.
+        self.kill_all(second)
+        self.assertEqual(taker.ask("fill", 8), 0)
+        self.wait(lambda: self.sessions(first) and self.samples(first, "cricket_replica_behind_commands")[taker.session] > 0)
 
     # ---- TLS
 

@@ -56,7 +56,20 @@ void ckt_replica_begin(struct ckt_session *session);
 /* Why the replica is behind; empty: it is not. */
 const char *ckt_replica_problem(const struct ckt_server *server, const char *session);
 
+/* One session's replica at the other server. */
+struct ckt_replica_facts {
+	uint64_t executed; /* the last command in it; 0: there is none yet */
+	unsigned
+		lease_ms; /* until it may start there at the earliest, as known here; 0: not known */
+};
+/* False: no replica of that session is wanted. */
+bool ckt_replica_facts(
+	const struct ckt_server *server, const char *session, struct ckt_replica_facts *ret_facts);
+
 /* ---- replica_keep.c: the server that has the replica */
+
+/* Those that other servers have renewed since this one started, and that did not go on here. */
+unsigned ckt_replica_held(uint64_t *ret_bytes);
 
 void ckt_replica_keep_init(void);
 void ckt_replica_keep_fini(void);

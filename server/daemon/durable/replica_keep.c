@@ -74,6 +74,17 @@ static void forget(const char *id)
 	free(held);
 }
 
+unsigned ckt_replica_held(uint64_t *ret_bytes)
+{
+	unsigned count = 0;
+	*ret_bytes = 0;
+	for (const struct held *held = all; held; held = held->next) {
+		*ret_bytes += held->counted;
+		count++;
+	}
+	return count;
+}
+
 void ckt_replica_keep_fini(void)
 {
 	while (all)

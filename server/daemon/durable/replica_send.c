@@ -25,9 +25,10 @@ enum { FENCE_TIMEOUT_MS = 10000 };
 struct replica {
 	struct replica *next;
 	char id[CKT_SESSION_ID_SIZE + 1];
-	int64_t until_ms; /* CLOCK_BOOTTIME: until then it cannot start there; 0: not known */
-	bool fresh;       /* nothing of it counts there yet */
-	bool lost;        /* it went on there */
+	int64_t until_ms;  /* CLOCK_BOOTTIME: until then it cannot start there; 0: not known */
+	bool fresh;        /* nothing of it counts there yet */
+	bool lost;         /* it went on there */
+	uint64_t executed; /* the last command that it has; 0: not known */
 	char problem[128];
 };
 
@@ -264,6 +265,7 @@ static void line(struct ckt_server *server, char *words[4])
 	} else if (strcmp(words[0], "kept") == 0) {
 		replica->fresh = false;
 		replica->problem[0] = 0;
+		replica->executed = strtoull(words[3], NULL, 10);
 		moved_on(server, replica, strtoll(words[2], NULL, 10));
 		tell_durable(find_session(server, words[1]), strtoull(words[3], NULL, 10));
 	} else if (strcmp(words[0], "lease") == 0) {
@@ -375,6 +377,18 @@ void ckt_replica_begin(struct ckt_session *session)
 	if (replica->until_ms && set_fence(session, replica->until_ms, FENCE_NEW))
 		ckt_session_give_up(session, "it takes no deadline, and its replica may start");
 	ckt_replicator_tell(server->replicator->process, "send", session->chain->id);
+}
+
+bool ckt_replica_facts(
+	const struct ckt_server *server, const char *session, struct ckt_replica_facts *ret_facts)
+{
+	const struct replica *replica = find(server, session);
+	if (!replica)
+		return false;
+	int64_t left_ms = replica->until_ms - boot_ms();
+	*ret_facts = (struct ckt_replica_facts){
+		.executed = replica->executed, .lease_ms = left_ms > 0 ? (unsigned)left_ms : 0};
+	return true;
 }
 
 const char *ckt_replica_problem(const struct ckt_server *server, const char *session)

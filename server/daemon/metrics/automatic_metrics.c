@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/metrics/families.h"
 #include "server/daemon/session/session.h"
@@ -19,6 +20,29 @@ static double age_of(const struct ckt_session *session, time_t now)
 	uint64_t in_image = state->count ? state->executed : 0;
 	time_t since = state->count ? (time_t)state->when : session->started;
 	return session->status.executed > in_image && now > since ? (double)(now - since) : 0;
+}
+
+static void put_replicas(const struct ckt_server *server, struct ckt_metric_writer *to)
+{
+	struct ckt_replica_facts facts;
+	ckt_metric_begin(to, CKT_METRIC_REPLICA_BEHIND);
+	for (const struct ckt_session *s = server->sessions; s; s = s->next)
+		if (s->phase == CKT_SESSION_LIVE && ckt_replica_facts(server, s->id, &facts))
+			ckt_metric_put(to, (const char *const[]){"session", s->id, NULL},
+				s->status.executed > facts.executed
+					? (double)(s->status.executed - facts.executed)
+					: 0);
+	ckt_metric_begin(to, CKT_METRIC_REPLICA_LEASE);
+	for (const struct ckt_session *s = server->sessions; s; s = s->next)
+		if (s->phase == CKT_SESSION_LIVE && ckt_replica_facts(server, s->id, &facts))
+			ckt_metric_put(to, (const char *const[]){"session", s->id, NULL},
+				facts.lease_ms * 1e-3);
+	uint64_t bytes;
+	unsigned held = ckt_replica_held(&bytes);
+	ckt_metric_begin(to, CKT_METRIC_REPLICAS_HELD);
+	ckt_metric_put(to, NULL, held);
+	ckt_metric_begin(to, CKT_METRIC_REPLICA_BYTES);
+	ckt_metric_put(to, NULL, (double)bytes);
 }
 
 void ckt_metrics_put_automatic(const struct ckt_server *server, struct ckt_metric_writer *to)
@@ -46,4 +70,5 @@ void ckt_metrics_put_automatic(const struct ckt_server *server, struct ckt_metri
 		(double)counters->returns_from_image);
 	ckt_metric_put(to, (const char *const[]){"from", "nothing", NULL},
 		(double)counters->returns_from_nothing);
+	put_replicas(server, to);
 }

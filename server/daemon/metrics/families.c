@@ -79,6 +79,15 @@ const struct ckt_metric_family ckt_metric_families[CKT_METRICS] = {
 	[CKT_METRIC_RETURNS] = {"cricket_session_returns", "counter",
 		"Sessions that began to come back after a crash: from an automatic image, or from "
 		"nothing."},
+	[CKT_METRIC_REPLICA_BEHIND] = {"cricket_replica_behind_commands", "gauge",
+		"Commands of the session that its replica at the other server does not have."},
+	[CKT_METRIC_REPLICA_LEASE] = {"cricket_replica_lease_seconds", "gauge",
+		"Time until the worker ends unless the other server is reached; 0: there is no "
+		"lease."},
+	[CKT_METRIC_REPLICAS_HELD] = {"cricket_replicas_held", "gauge",
+		"Replicas of other servers' sessions that were renewed here since the start."},
+	[CKT_METRIC_REPLICA_BYTES] = {"cricket_replica_held_bytes", "gauge",
+		"Bytes of their images on the disk."},
 	[CKT_METRIC_MIGRATIONS] = {"cricket_migrations", "counter",
 		"Sessions that moved to another server."},
 	[CKT_METRIC_DECISIONS] = {"cricket_decisions", "counter",
