@@ -333,12 +333,15 @@ int ckt_ctl_ps(const struct ckt_ctl_args *args)
 	listing.list = json_array();
 	listing_read(args, &listing);
 	status = print_pages(args, &server, &listing);
-	if (status == CKT_EXIT_DONE && args->json)
-		status = ckt_ctl_json_print(json_pack("{s:o, s:o, s:o*}", "sessions",
+	if (status == CKT_EXIT_DONE && args->json) {
+		status = ckt_ctl_json_print(json_pack("{s:o, s:o, s:o*, s:o*}", "sessions",
 			json_incref(listing.list), "warm", warm_json(args), "draining",
-			listing.draining ? ckt_ctl_drain_json(&listing.drain) : NULL));
-	else if (status == CKT_EXIT_DONE)
+			listing.draining ? ckt_ctl_drain_json(&listing.drain) : NULL, "replicas",
+			ckt_ctl_replicas_json(&listing.durable)));
+	} else if (status == CKT_EXIT_DONE) {
+		ckt_ctl_replicas_print(&listing.durable);
 		status = ckt_ctl_flush();
+	}
 	listing_free(&listing);
 	ckt_ctl_disconnect(&server);
 	return status;

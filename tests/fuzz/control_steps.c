@@ -60,6 +60,7 @@ static const struct control_routine calls[] = {
 	[CKT_CONTROL_CONNECTIONS] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_WATCH] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_DURABLE] = ROUTINE(ckt_control_list_args),
+	[CKT_CONTROL_REPLICAS] = ROUTINE(ckt_control_replicas_args),
 	[CKT_CONTROL_REPLICA_LOOK] = ROUTINE(ckt_control_replica_look_args),
 	[CKT_CONTROL_REPLICA_IMAGE] = ROUTINE(ckt_control_replica_image_args),
 	[CKT_CONTROL_REPLICA_KEEP] = ROUTINE(ckt_control_replica_keep_args),

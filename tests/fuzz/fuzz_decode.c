@@ -211,6 +211,8 @@ static const struct {
 	PROTOCOL(ckt_worker_afresh_args),
 	PROTOCOL(ckt_worker_automatic_res),
 	PROTOCOL(ckt_control_durable_res),
+	PROTOCOL(ckt_control_replicas_args),
+	PROTOCOL(ckt_control_replicas_res),
 	PROTOCOL(ckt_control_image_mac_args),
 	PROTOCOL(ckt_control_image_mac_res),
 	PROTOCOL(ckt_worker_manifest_args),

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Replicas of automatic images over TLS, and those for which a key vouches."""
+import json
 import os
 import re
 import shutil
 import socket
+import subprocess
 import sys
 import unittest
 
@@ -95,7 +97,8 @@ class ReplicaTls(Chains):
         """The first server tells how far behind the replica is and how long its lease runs, the second one what it holds."""
         def options(name):
             return ["--metrics", "unix:" + os.path.join(self.dir, name, "metrics")]
-        second = self.saving("second", *options("second"))
+        user, administrator = self.token("alice"), self.token("bob", "--role", "administrator")
+        second = self.saving("second", "--tokens", self.tokens, *options("second"))
         self.assertEqual(self.samples(second, "cricket_replicas_held"), {"": 0})
         first = self.saving("first", "--replicate", second.address, "--replicate-lease", "1h", *options("first"))
         taker = self.taker(first)
@@ -105,6 +108,22 @@ class ReplicaTls(Chains):
         self.assertEqual(self.samples(second, "cricket_replicas_held"), {"": 1})
         self.assertGreaterEqual(self.samples(second, "cricket_replica_held_bytes")[""], 4 << 20)
         self.assertEqual(self.samples(second, "cricket_replica_behind_commands"), {})
+        # So does ps, at both.
+        replica = self.sessions(first)[taker.session]["replica"]
+        self.assertEqual((replica["server"], replica["state"], replica["behind"], replica["problem"]), (second.address, "whole", 0, None))
+        self.assertEqual(replica["executed"], self.executed(taker, "second"))
+        self.assertTrue(2000 < replica["lease_s"] <= 2880 and replica["when"] and replica["renewed_s"] >= 0)
+        (held,) = json.loads(self.ctl(second, "ps", "--json"))["replicas"]
+        self.assertEqual((held["session"], held["executed"]), (taker.session, replica["executed"]))
+        self.assertTrue(2800 < held["lease_s"] <= 3600 and held["bytes"] >= 4 << 20)
+        self.assertNotIn("replicas", json.loads(self.ctl(first, "ps", "--json")))
+        self.assertIn("replica at %s: up to command %d, 0 behind" % (second.address, replica["executed"]), self.ctl(first, "ps"))
+        self.assertIn(taker.session + "  replica of another server's session", self.ctl(second, "ps"))
+        # What it holds is told to administrators alone.
+        for token, wanted in ((administrator, [taker.session]), (user, [])):
+            done = subprocess.run([self.tree.tool("cricketctl"), "--server", second.tcp, "ps", "--json"], env={**os.environ, "CRICKET_TOKEN_FILE": token},
+                                  capture_output=True, check=True, timeout=60)
+            self.assertEqual([one["session"] for one in json.loads(done.stdout).get("replicas", [])], wanted)
         # What it has not reached for a while.
         self.kill_all(second)
         self.assertEqual(taker.ask("fill", 8), 0)

@@ -87,6 +87,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_WAITS] = {"waits"},
 	[CKT_CONTROL_WATCH] = {"watch"},
 	[CKT_CONTROL_DURABLE] = {"durable"},
+	[CKT_CONTROL_REPLICAS] = {"replicas"},
 	[CKT_CONTROL_REPLICA_LOOK] = {"replica_look", ANSWER_RESULT,
 		AT(ckt_control_replica_look_args, session)},
 	[CKT_CONTROL_REPLICA_IMAGE] = {"replica_image", ANSWER_RESULT,

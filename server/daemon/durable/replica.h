@@ -58,9 +58,14 @@ const char *ckt_replica_problem(const struct ckt_server *server, const char *ses
 
 /* One session's replica at the other server. */
 struct ckt_replica_facts {
+	char session[CKT_SESSION_ID_SIZE + 1];
+	uint32_t owner;    /* of one that is here */
 	uint64_t executed; /* the last command in it; 0: there is none yet */
+	int64_t when;      /* seconds since the epoch, of its last renewal; 0: none */
 	unsigned
-		lease_ms; /* until it may start there at the earliest, as known here; 0: not known */
+		lease_ms; /* until it may start; there at the earliest, as known here; 0: not known */
+	uint64_t bytes;   /* of one that is here */
+	const char *problem; /* empty: none */
 };
 /* False: no replica of that session is wanted. */
 bool ckt_replica_facts(
@@ -70,6 +75,8 @@ bool ckt_replica_facts(
 
 /* Those that other servers have renewed since this one started, and that did not go on here. */
 unsigned ckt_replica_held(uint64_t *ret_bytes);
+/* The first behind that session's name.  False: there is none. */
+bool ckt_replica_held_next(const char *after, struct ckt_replica_facts *ret_facts);
 
 void ckt_replica_keep_init(void);
 void ckt_replica_keep_fini(void);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -27,6 +28,9 @@ struct held {
 	struct held *next;
 	char id[CKT_SESSION_ID_SIZE + 1];
 	int64_t end_ms; /* CLOCK_MONOTONIC, of its lease */
+	int64_t when;   /* it was renewed last; seconds since the epoch */
+	uint32_t owner;
+	uint64_t executed;
 	struct ckt_image_space *space;
 	uint64_t counted;
 };
@@ -83,6 +87,25 @@ unsigned ckt_replica_held(uint64_t *ret_bytes)
 		count++;
 	}
 	return count;
+}
+
+bool ckt_replica_held_next(const char *after, struct ckt_replica_facts *ret_facts)
+{
+	const struct held *next = NULL;
+	for (const struct held *held = all; held; held = held->next)
+		if (strcmp(held->id, after) > 0 && (!next || strcmp(held->id, next->id) < 0))
+			next = held;
+	if (!next)
+		return false;
+	int64_t left_ms = next->end_ms - ckt_net_now_ms();
+	*ret_facts = (struct ckt_replica_facts){.owner = next->owner,
+		.executed = next->executed,
+		.when = next->when,
+		.lease_ms = left_ms > 0 ? (unsigned)left_ms : 0,
+		.bytes = next->counted,
+		.problem = ""};
+	memcpy(ret_facts->session, next->id, sizeof ret_facts->session);
+	return true;
 }
 
 void ckt_replica_keep_fini(void)
@@ -288,6 +311,9 @@ static void kept(void *context, int error)
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
 			"the replica of session %s: %s", keep->state.session, strerror(-error));
 	} else if (held) {
+		held->when = time(NULL);
+		held->owner = keep->state.owner;
+		held->executed = keep->state.executed;
 		const struct ckt_identity identity = ckt_identity_of_owner(keep->state.owner);
 		held->end_ms = ckt_net_now_ms() + keep->lease_ms;
 		if (!held->space)
@@ -439,12 +465,14 @@ void ckt_control_replica_lease(struct ckt_peer *peer, void *decoded, int *passed
 	if (fd >= 0) {
 		int error = is_lease(args->lease_ms) ? write_mark(fd, args->lease_ms) : -EINVAL;
 		struct held *held = error ? NULL : find_or_make(args->session);
-		if (held)
+		if (held) {
 			held->end_ms = ckt_net_now_ms() + args->lease_ms;
-		else
+			held->when = time(NULL);
+		} else {
 			ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
 				"the lease of session %.12s: %s", args->session,
 				strerror(error ? -error : ENOMEM));
+		}
 		close(fd);
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_result, &result);

@@ -29,6 +29,7 @@ struct replica {
 	bool fresh;        /* nothing of it counts there yet */
 	bool lost;         /* it went on there */
 	uint64_t executed; /* the last command that it has; 0: not known */
+	int64_t when;      /* of its last renewal, seconds since the epoch; 0: none */
 	char problem[128];
 };
 
@@ -209,6 +210,7 @@ static void moved_on(struct ckt_server *server, struct replica *replica, int64_t
 	if (session && !is_marked(session->chain->dir_fd))
 		return;
 	replica->until_ms = until_ms;
+	replica->when = time(NULL);
 	if (session && session->phase == CKT_SESSION_LIVE)
 		set_fence(session, until_ms, FENCE_LATER);
 }
@@ -386,8 +388,10 @@ bool ckt_replica_facts(
 	if (!replica)
 		return false;
 	int64_t left_ms = replica->until_ms - boot_ms();
-	*ret_facts = (struct ckt_replica_facts){
-		.executed = replica->executed, .lease_ms = left_ms > 0 ? (unsigned)left_ms : 0};
+	*ret_facts = (struct ckt_replica_facts){.executed = replica->executed,
+		.when = replica->when,
+		.lease_ms = left_ms > 0 ? (unsigned)left_ms : 0,
+		.problem = replica->problem};
 	return true;
 }
 

@@ -551,6 +551,7 @@ union control_args {
 	ckt_control_limit_args limit;
 	ckt_control_drain_args drain;
 	ckt_control_replica_look_args replica_look;
+	ckt_control_replicas_args replicas;
 	ckt_control_replica_image_args replica_image;
 	ckt_control_replica_keep_args replica_keep;
 	ckt_control_replica_lease_args replica_lease;
@@ -626,6 +627,8 @@ static const struct call calls[] = {
 	[CKT_CONTROL_REPLICA_DROP] = {(xdrproc_t)xdr_ckt_control_session_args,
 		ckt_control_replica_drop},
 	[CKT_CONTROL_DURABLE] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_durable_list},
+	[CKT_CONTROL_REPLICAS] = {(xdrproc_t)xdr_ckt_control_replicas_args,
+		ckt_control_replicas_list},
 	[CKT_CONTROL_DECIDE] = {(xdrproc_t)xdr_ckt_control_decide_args, ckt_control_decide},
 	[CKT_CONTROL_FACTS] = {(xdrproc_t)xdr_ckt_control_events_args, ckt_control_facts},
 	[CKT_CONTROL_TURNS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_turns},

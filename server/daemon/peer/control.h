@@ -82,6 +82,7 @@ void ckt_control_waits(struct ckt_peer *peer, void *decoded, int *passed_fd);
 
 /* durable_calls.c */
 void ckt_control_durable_list(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_replicas_list(struct ckt_peer *peer, void *decoded, int *passed_fd);
 
 /* limit_calls.c */
 /* Root, the server's own user on its socket, or an administrator's token. */

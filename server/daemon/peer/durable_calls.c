@@ -48,3 +48,68 @@ void ckt_control_durable_list(struct ckt_peer *peer, void *decoded, int *passed_
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_durable_res, &res);
 	free(list);
 }
+
+/* ---- Replicas */
+
+static void put(ckt_control_replica *ret, const char *session, const char *server,
+	const struct ckt_replica_facts *facts)
+{
+	*ret = (ckt_control_replica){.session = (char *)session,
+		.server = (char *)server,
+		.owner = facts->owner,
+		.executed = facts->executed,
+		.when = facts->when,
+		.lease_s = facts->lease_ms / 1000,
+		.bytes = facts->bytes,
+		.problem = (char *)facts->problem};
+}
+
+/* Of sessions here. */
+static void list_sent(struct ckt_peer *peer, const char *after, ckt_control_replicas_res *res)
+{
+	struct ckt_replica_facts facts;
+	for (const struct ckt_session *s = peer->server->sessions; s; s = s->next) {
+		if (strcmp(s->id, after) <= 0 || !ckt_peer_may_session(peer, s) ||
+			!ckt_replica_facts(peer->server, s->id, &facts))
+			continue;
+		res->more = res->replicas.replicas_len == CKT_CONTROL_REPLICAS_MAX;
+		if (res->more)
+			return;
+		ckt_control_replica *one =
+			&res->replicas.replicas_val[res->replicas.replicas_len++];
+		facts.owner = s->uid;
+		put(one, s->id, peer->server->options.replicate, &facts);
+		one->behind = s->status.executed > facts.executed
+			? s->status.executed - facts.executed
+			: 0;
+	}
+}
+
+/* Of other servers' sessions; names: room for their ids. */
+static void list_held(
+	const char *after, struct ckt_replica_facts *names, ckt_control_replicas_res *res)
+{
+	for (u_int i = 0; ckt_replica_held_next(i ? names[i - 1].session : after, &names[i]); i++) {
+		res->more = i == CKT_CONTROL_REPLICAS_MAX;
+		if (res->more)
+			return;
+		put(&res->replicas.replicas_val[i], names[i].session, "", &names[i]);
+		res->replicas.replicas_len = i + 1;
+	}
+}
+
+void ckt_control_replicas_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	const ckt_control_replicas_args *args = decoded;
+	ckt_control_replica *list = calloc(CKT_CONTROL_REPLICAS_MAX, sizeof *list);
+	struct ckt_replica_facts *names = calloc(CKT_CONTROL_REPLICAS_MAX + 1, sizeof *names);
+	ckt_control_replicas_res res = {.replicas = {0, list}};
+	(void)passed_fd;
+	if (list && names && !args->held)
+		list_sent(peer, args->after, &res);
+	else if (list && names && ckt_control_is_administrator(peer))
+		list_held(args->after, names, &res);
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_replicas_res, &res);
+	free(names);
+	free(list);
+}
