@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 char directory[64], address[96], out[8192], err[8192];
-struct reply replies[64];
+struct reply replies[96];
 struct seen seen[64];
 _Atomic unsigned seen_count;
 ckt_hello_status hello_status;

@@ -37,7 +37,7 @@ struct reply {
 	bool (*answer)(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res);
 };
 
-extern struct reply replies[64];
+extern struct reply replies[96];
 extern struct seen seen[64];
 extern _Atomic unsigned seen_count;
 /* What the hello is answered. */
