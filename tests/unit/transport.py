@@ -34,6 +34,7 @@ server/daemon/durable/chain_store.c read,write files of automatic images
 ctl/replica/run.c poll,recv,send a socketpair of sequenced packets with the server that started it
 ctl/replica/send.c read the state file of a chain
 server/daemon/durable/replica_keep.c read,write files of replicas
+server/daemon/durable/sealed_chain.c write a manifest-mac into a file in memory
 server/daemon/durable/replicator.c recv,send a socketpair of sequenced packets with its own process
 server/daemon/session/spawn_proc.c getsockopt whether the kernel names a socket's process
 server/daemon/session/worker_bounds.c poll whether a worker has ended
