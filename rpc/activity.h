@@ -15,7 +15,18 @@
 
 enum { CKT_ACTIVITY_PAGE_SIZE = 4096 };
 
+/* Whether the session could do without its worker (--idle-context). */
+enum ckt_activity_sleep {
+	CKT_ACTIVITY_SLEEP_UNKNOWN, /* an older worker, or nobody looked yet */
+	CKT_ACTIVITY_SLEEP_MAY,
+	CKT_ACTIVITY_SLEEP_OLD_CLIENT, /* its client does not know how */
+	CKT_ACTIVITY_SLEEP_NO_CLIENT,  /* its client is gone, or has not come yet */
+	CKT_ACTIVITY_SLEEP_TIED,       /* it shares memory, events or communicators with others */
+};
+
 struct ckt_activity {
 	/* CLOCK_MONOTONIC: since when it has no command and no unfinished work; 0: it has */
 	int64_t idle_since_ns;
+	/* enum ckt_activity_sleep, as of then */
+	uint32_t sleep;
 };

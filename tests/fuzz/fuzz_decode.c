@@ -104,6 +104,7 @@ static const struct {
 	PROTOCOL(ckt_worker_durable_args),
 	PROTOCOL(ckt_worker_fence_args),
 	PROTOCOL(ckt_durable_args),
+	PROTOCOL(ckt_sleep_args),
 	PROTOCOL(ckt_impose_args),
 	PROTOCOL(ckt_replay_args),
 	PROTOCOL(ckt_replay_res),

@@ -301,7 +301,8 @@ static const struct {
 	[CKT_CALLBACK_HOST_CALL] = {(xdrproc_t)xdr_ckt_host_call_args, sizeof(ckt_host_call_args)},
 	[CKT_CALLBACK_NOTIFY] = {(xdrproc_t)xdr_ckt_notify_args, sizeof(ckt_notify_args)},
 	[CKT_CALLBACK_MODULES] = {(xdrproc_t)xdr_ckt_modules_args, sizeof(ckt_modules_args)},
-	[CKT_CALLBACK_DURABLE] = {(xdrproc_t)xdr_ckt_durable_args, sizeof(ckt_durable_args)}};
+	[CKT_CALLBACK_DURABLE] = {(xdrproc_t)xdr_ckt_durable_args, sizeof(ckt_durable_args)},
+	[CKT_CALLBACK_SLEEP] = {(xdrproc_t)xdr_ckt_sleep_args, sizeof(ckt_sleep_args)}};
 enum { CALLBACKS = sizeof callbacks / sizeof *callbacks };
 
 static size_t put_step(
