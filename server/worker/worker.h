@@ -82,6 +82,8 @@ struct ckt_stat {
 
 struct ckt_parting {
 	bool parked;
+	bool asleep; /* it is to come back with its next command, up to which all is saved: */
+	uint64_t executed;
 	char message[CKT_MESSAGE_MAX];
 	char moved_to[CKT_ADDRESS_MAX + 1];
 };
@@ -119,7 +121,7 @@ struct ckt_worker {
 	struct ckt_transport client_transport; /* client_fd's, or the rings beside it */
 	void *rings_place;                     /* ckt_shared_memory_reserve; NULL: none */
 	uint64_t client_epoch;
-	bool client_takes_again;
+	bool client_takes_again, client_sleeps;
 	struct ckt_impose impose;
 	pthread_t executor;
 	int64_t spin_ns; /* how long it polls for a command before it sleeps, unless: */
@@ -152,6 +154,7 @@ struct ckt_worker {
 		bool takes_rings; /* CKT_CAPABILITY_RINGS, over a UNIX socket */
 		bool takes_again; /* CKT_CAPABILITY_AGAIN */
 		bool durable;     /* CKT_CAPABILITY_DURABLE */
+		bool sleeps;      /* CKT_CAPABILITY_SLEEP */
 	} new_client;
 	bool go;                    /* the tables are the executor's from now on */
 	struct ckt_parting parting; /* the message for the client at the end */

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "checkpoint/session.h"
 #include "rpc/worker.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/session/call.h"
 #include "server/worker/session/drain.h"
 #include "server/worker/session/executor.h"
@@ -52,10 +54,26 @@ static bool is_busy(struct ckt_worker *worker)
 		ckt_streams_busy(worker, message, sizeof message);
 }
 
+/* SLEEP looks again, with the session frozen. */
+static void note_sleep(struct ckt_activity *page, const struct ckt_worker *worker)
+{
+	char message[CKT_MESSAGE_MAX];
+	uint32_t sleep = worker->client_fd < 0 ? CKT_ACTIVITY_SLEEP_NO_CLIENT
+		: !worker->client_sleeps       ? CKT_ACTIVITY_SLEEP_OLD_CLIENT
+		: ckt_ipc_is_shared(message, sizeof message) ||
+			ckt_session_operations.has_peers(message, sizeof message)
+		? CKT_ACTIVITY_SLEEP_TIED
+		: CKT_ACTIVITY_SLEEP_MAY;
+	__atomic_store_n(&page->sleep, sleep, __ATOMIC_RELAXED);
+}
+
 bool ckt_activity_sleeps(struct ckt_worker *worker)
 {
 	struct ckt_activity *page = atomic_load_explicit(&ckt_activity_page, memory_order_acquire);
-	if (__builtin_expect(!page, 1) || __atomic_load_n(&page->idle_since_ns, __ATOMIC_RELAXED))
+	if (__builtin_expect(!page, 1))
+		return false;
+	note_sleep(page, worker);
+	if (__atomic_load_n(&page->idle_since_ns, __ATOMIC_RELAXED))
 		return false;
 	if (is_busy(worker))
 		return true;

@@ -56,7 +56,8 @@ static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started, preloaded;
 static _Atomic bool has_devices; /* started, for those who do not wait for control_lock */
 
-int ckt_worker_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
+int ckt_worker_control_reply_with(
+	struct ckt_request *request, xdrproc_t xdr, void *res, int pass_fd)
 {
 	uint8_t *data;
 	size_t size;
@@ -64,9 +65,14 @@ int ckt_worker_control_reply(struct ckt_request *request, xdrproc_t xdr, void *r
 	if (result)
 		return result;
 	result = ckt_record_write(
-		request->connection, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, -1);
+		request->connection, data, size, ckt_net_now_ms() + REPLY_TIMEOUT_MS, pass_fd);
 	free(data);
 	return result;
+}
+
+int ckt_worker_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res)
+{
+	return ckt_worker_control_reply_with(request, xdr, res, -1);
 }
 
 static int start(struct ckt_request *request)
@@ -327,6 +333,7 @@ static void adopt_client(
 	worker->new_client.takes_rings = told(&args->hello, CKT_CAPABILITY_RINGS) != 0;
 	worker->new_client.durable = told(&args->hello, CKT_CAPABILITY_DURABLE) != 0;
 	worker->new_client.takes_again = told(&args->hello, CKT_CAPABILITY_AGAIN) != 0;
+	worker->new_client.sleeps = told(&args->hello, CKT_CAPABILITY_SLEEP) != 0;
 	request->passed_fd = -1;
 	if (worker->new_client.memory_fd >= 0)
 		close(worker->new_client.memory_fd);
@@ -825,6 +832,8 @@ static struct bond serve(
 		free(data);
 		if (request.passed_fd >= 0)
 			close(request.passed_fd);
+		if (request.asleep)
+			ckt_worker_end_cut_off("the session sleeps");
 		if (request.end)
 			ckt_worker_end(started ? "the server ended the session"
 					       : "the worker could not start");

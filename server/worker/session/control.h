@@ -25,6 +25,8 @@ struct ckt_request {
 	 */
 	int *memory_fd;
 	bool end;   /* after the reply */
+	/* the worker ends after the reply, and its session sleeps: it has not ended */
+	bool asleep;
 	bool ahead; /* a session was preloaded: it ends with this connection */
 	/* commands wait until HOLD's END: they continue when this connection ends without it */
 	bool stopped;
@@ -36,6 +38,9 @@ struct ckt_request {
 
 /* 0 or -errno: the connection cannot be used any more. */
 int ckt_worker_control_reply(struct ckt_request *request, xdrproc_t xdr, void *res);
+/* The same with a descriptor, which stays the caller's. */
+int ckt_worker_control_reply_with(
+	struct ckt_request *request, xdrproc_t xdr, void *res, int pass_fd);
 /*
  * The connection over which the session was frozen has ended: nothing else would let the session
  * continue.

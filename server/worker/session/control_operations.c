@@ -11,11 +11,13 @@
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/fault.h"
@@ -30,6 +32,7 @@
 #include "checkpoint/save/save.h"
 #include "rpc/gen/cuda_driver.h"
 #include "rpc/net.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/session/automatic.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_operations.h"
@@ -255,6 +258,63 @@ static int release(struct ckt_request *request)
 	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 	pthread_mutex_unlock(&operation_lock);
 	xdr_free((xdrproc_t)xdr_ckt_worker_release_args, (char *)&args);
+	return result;
+}
+
+/* Precondition: operation_lock held, and the session frozen.  The client's connection, a copy. */
+static int begin_sleep(
+	struct ckt_worker *worker, int *ret_fd, char *ret_message, size_t message_size)
+{
+	if (ckt_fault_reached(CKT_FAULT_SLEEP)) {
+		snprintf(ret_message, message_size, "CRICKET_FAULT made this step fail");
+		return -EIO;
+	}
+	/* The last look: nothing changes while it is frozen. */
+	if (ckt_ipc_is_shared(ret_message, message_size))
+		return -EBUSY;
+	if (worker->client_fd < 0 || !worker->client_sleeps) {
+		snprintf(ret_message, message_size,
+			worker->client_fd < 0 ? "its client is gone"
+					      : "its client does not know how to sleep");
+		return -ENOTCONN;
+	}
+	*ret_fd = fcntl(worker->client_fd, F_DUPFD_CLOEXEC, 3);
+	if (*ret_fd < 0) {
+		snprintf(ret_message, message_size, "cannot copy its client's connection: %s",
+			strerror(errno));
+		return -errno;
+	}
+	pthread_mutex_lock(&worker->mail_lock);
+	worker->parting.asleep = true;
+	worker->parting.executed = atomic_load(&worker->replies.executed);
+	pthread_mutex_unlock(&worker->mail_lock);
+	return 0;
+}
+
+/* The client is told, and then the server; what it sends from now on, it sends again. */
+static int sleep_session(struct ckt_request *request)
+{
+	struct ckt_worker *worker = request->worker;
+	char message[CKT_MESSAGE_MAX] = "the session is not held";
+	ckt_worker_result res = {.status = -EINVAL, .message = message};
+	int fd = -1;
+	operation_begin();
+	if (held) {
+		res.status = begin_sleep(worker, &fd, message, sizeof message);
+		held = false;
+		if (res.status)
+			thaw(worker);
+		else
+			ckt_checkpoint_thaw(worker, true);
+	}
+	request->asleep = !res.status;
+	if (request->asleep)
+		*message = 0;
+	int result = ckt_worker_control_reply_with(
+		request, (xdrproc_t)xdr_ckt_worker_result, &res, fd);
+	if (fd >= 0)
+		close(fd);
+	pthread_mutex_unlock(&operation_lock);
 	return result;
 }
 
@@ -671,6 +731,8 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 		return save2(request);
 	case CKT_WORKER_RELEASE:
 		return release(request);
+	case CKT_WORKER_SLEEP:
+		return sleep_session(request);
 	case CKT_WORKER_IMAGE:
 		return image(request);
 	case CKT_WORKER_QUIESCE:

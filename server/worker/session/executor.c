@@ -99,7 +99,8 @@ static void take_client(struct ckt_worker *worker)
 	int memory_fd = worker->new_client.memory_fd;
 	uint32_t xid = worker->new_client.xid;
 	bool takes_rings = worker->new_client.takes_rings,
-	     takes_again = worker->new_client.takes_again, durable = worker->new_client.durable;
+	     takes_again = worker->new_client.takes_again, durable = worker->new_client.durable,
+	     sleeps = worker->new_client.sleeps;
 	worker->new_client.fd = worker->new_client.memory_fd = -1;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
@@ -108,6 +109,7 @@ static void take_client(struct ckt_worker *worker)
 	worker->client_fd = fd;
 	worker->client_epoch = ++epochs;
 	worker->client_takes_again = takes_again;
+	worker->client_sleeps = sleeps;
 	ckt_impose_connect(worker, durable);
 	ckt_transport_init_socket(&worker->client_transport, fd);
 	ckt_input_connect(&worker->input, fd);

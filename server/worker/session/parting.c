@@ -34,6 +34,20 @@ static void tell(struct ckt_worker *worker, uint32_t proc, const char *text)
 	ckt_output_end(&worker->output);
 }
 
+/* No byte follows on this connection, which lives on. */
+static void say_sleep(struct ckt_worker *worker)
+{
+	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch,
+		CKT_CALL_HEADER_SIZE + sizeof(uint64_t));
+	if (!p)
+		return;
+	p = ckt_call_header_put(p,
+		&(struct ckt_call_header){
+			.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_SLEEP});
+	ckt_put_u64(p, worker->parting.executed);
+	ckt_output_end(&worker->output);
+}
+
 /* Tells the client where its session went, or that it was stopped on purpose. */
 static void say_goodbye(struct ckt_worker *worker)
 {
@@ -53,6 +67,11 @@ static void part(struct ckt_worker *worker, bool quiesce)
 	if (worker->client_fd < 0)
 		return;
 	int64_t deadline = ckt_net_now_ms() + PART_MS;
+	if (!quiesce && worker->parting.asleep) {
+		say_sleep(worker);
+		ckt_parting_flush(worker, deadline);
+		return;
+	}
 	if (quiesce)
 		tell(worker, CKT_CALLBACK_QUIESCE, NULL);
 	else
