@@ -22,6 +22,7 @@ const char *ckt_ctl_state_name(unsigned state)
 		[CKT_STATE_ENDING] = "ending",
 		[CKT_STATE_PAUSED] = "paused",
 		[CKT_STATE_SWAPPED] = "swapped",
+		[CKT_STATE_ASLEEP] = "asleep",
 	};
 	return state < sizeof names / sizeof *names ? names[state] : "unknown";
 }

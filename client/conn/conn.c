@@ -364,6 +364,13 @@ static void wait_until(struct ckt_conn *conn, bool (*finished)(void *data), void
 		ckt_conn_broken(conn, epoch, result);
 	pthread_mutex_lock(&conn->read_lock);
 	while (!finished(data)) {
+		if (__builtin_expect(atomic_load(&conn->asleep), 0) && !conn->reading &&
+			atomic_load(&conn->state) == CKT_CONN_OPEN) {
+			pthread_mutex_unlock(&conn->read_lock);
+			ckt_conn_wake(conn);
+			pthread_mutex_lock(&conn->read_lock);
+			continue;
+		}
 		if (conn->reading || atomic_load(&conn->state) == CKT_CONN_RESUMING) {
 			conn->sleepers++;
 			pthread_cond_wait(&conn->read_cond, &conn->read_lock);
@@ -657,6 +664,9 @@ static void say_bye(struct ckt_conn *conn)
 {
 	struct ckt_call call;
 	if (atomic_load(&conn->state) != CKT_CONN_OPEN || conn->pid != getpid())
+		return;
+	/* The end of the connection ends it, without a worker. */
+	if (atomic_load(&conn->asleep) && ckt_conn_rests(conn))
 		return;
 	if (pthread_mutex_trylock(&conn->lock))
 		/*

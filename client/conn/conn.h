@@ -112,6 +112,11 @@ struct ckt_conn {
 	char server[CKT_NAME_MAX + 1];
 	/* stopped on purpose: the client looks for the session without a time limit */
 	_Atomic bool parked;
+	/*
+	 * the session has no worker, and the connection is only kept: nothing is sent or read, and
+	 * the next command resumes (sleep.c)
+	 */
+	_Atomic bool asleep;
 	_Atomic bool quiesce; /* the server asked this process to be quiet: see quiesce.c */
 	/* the new address that the server sent before it closed the connection */
 	char moved_to[CKT_ADDRESS_MAX + 1];
@@ -283,3 +288,11 @@ bool ckt_conn_file_address(const struct ckt_conn *conn, char *ret_address, size_
  * again or lost.
  */
 void ckt_conn_broken(struct ckt_conn *conn, uint64_t epoch, int error);
+/* The same for a session that sleeps, where its caller wants it; nothing if it does not. */
+void ckt_conn_wake(struct ckt_conn *conn);
+
+/* ---- sleep.c */
+/* Handles the callback SLEEP: 0 or -EPROTO.  Precondition: this thread is the reader. */
+int ckt_conn_take_sleep(struct ckt_conn *conn, struct ckt_cursor *c);
+/* Whether there is nothing for the worker of a session that sleeps. */
+bool ckt_conn_rests(struct ckt_conn *conn);

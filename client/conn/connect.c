@@ -93,8 +93,8 @@ static int choose_secret(
  * The server reads CUDA_VISIBLE_DEVICES, because it knows the GPUs; the hello holds it in pieces.
  */
 struct visible {
-	/* with room for the job, the rings, calls again and replays */
-	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 5];
+	/* with room for the job, the rings, calls again, sleep and replays */
+	ckt_capability pieces[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 6];
 	char names[CKT_VISIBLE_TEXT_MAX / CKT_VISIBLE_PIECE + 1][64 + 1];
 	unsigned count;
 };
@@ -169,6 +169,9 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		ret->list[ret->count++] = (ckt_capability){.name = ret->job};
 	if (kind != CKT_HELLO_DATA)
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_AGAIN, 1};
+	if (kind != CKT_HELLO_DATA)
+		ret->list[ret->count++] =
+			(ckt_capability){(char *)CKT_CAPABILITY_SLEEP, CKT_SLEEP_CAN};
 	if (kind == CKT_HELLO_RESUME)
 		ret->count += ckt_replay_capabilities(conn, ret->list + ret->count);
 	if (kind == CKT_HELLO_RESUME && ckt_replay_asks_afresh(conn)) {

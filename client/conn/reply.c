@@ -275,6 +275,8 @@ int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		snprintf(conn->moved_to, sizeof conn->moved_to, "%s", args.address);
 		xdr_free((xdrproc_t)xdr_ckt_moved_args, (char *)&args);
 	}
+	if (header.proc == CKT_CALLBACK_SLEEP)
+		return ckt_conn_take_sleep(conn, c);
 	if (header.proc == CKT_CALLBACK_PARKED)
 		atomic_store(&conn->parked, true);
 	else if (header.proc == CKT_CALLBACK_QUIESCE)

@@ -22,6 +22,8 @@
 #include "client/conn/settings.h"
 #include "base/log.h"
 
+enum { WAKING_MS = 2000 }; /* until the program's user is told that it takes long */
+
 /*
  * Where the session may be, in this order: the address that the server sent, the last address, the
  * address in the file that cricketctl wrote, the standbys.
@@ -238,6 +240,7 @@ static int switch_to(
 		ckt_transport_move(&conn->transport, found);
 		conn->direct = ckt_transport_is(&conn->transport, CKT_TRANSPORT_NO_CALL);
 		conn->epoch++;
+		atomic_store(&conn->asleep, false);
 		atomic_store(&conn->state, CKT_CONN_OPEN);
 		pthread_cond_broadcast(&conn->state_cond);
 	}
@@ -260,7 +263,7 @@ static int tell_host_memory(struct ckt_transport *found, const struct ckt_hello_
 static bool look_for_session(struct ckt_conn *conn, char *message, size_t message_size)
 {
 	int64_t began_ms = ckt_net_now_ms();
-	bool told = false;
+	bool told = false, asleep = atomic_load(&conn->asleep);
 	for (unsigned wait_ms = 5;; wait_ms = wait_ms < 500 ? wait_ms * 2 : 500) {
 		struct ckt_hello_ok ok = {0};
 		struct ckt_transport found;
@@ -286,7 +289,13 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 				return false;
 		}
 		bool parked = atomic_load(&conn->parked);
-		if (parked && !told) {
+		if (parked && !told && asleep) {
+			told = ckt_net_now_ms() - began_ms > WAKING_MS;
+			if (told)
+				ckt_log_user("session %s sleeps and cannot be woken yet: %s; "
+					     "waiting",
+					conn->session, message);
+		} else if (parked && !told) {
 			ckt_log_user(
 				"session %s was stopped on purpose; waiting until it is restored (elsewhere: cricketctl redirect %s --to HOST:PORT)",
 				conn->session, conn->session);
@@ -326,9 +335,22 @@ void ckt_conn_broken(struct ckt_conn *conn, uint64_t epoch, int error)
 	int saved_errno = errno;
 	pthread_mutex_lock(&conn->state_lock);
 	/* A second thread finds another connection, or the session lost. */
-	if (conn->epoch == epoch && atomic_load(&conn->state) == CKT_CONN_OPEN) {
+	if (conn->epoch == epoch && atomic_load(&conn->state) == CKT_CONN_OPEN &&
+		!(atomic_load(&conn->asleep) && ckt_conn_rests(conn))) {
 		atomic_store(&conn->state, CKT_CONN_RESUMING);
 		resume(conn, error);
+	}
+	pthread_mutex_unlock(&conn->state_lock);
+	errno = saved_errno;
+}
+
+void ckt_conn_wake(struct ckt_conn *conn)
+{
+	int saved_errno = errno;
+	pthread_mutex_lock(&conn->state_lock);
+	if (atomic_load(&conn->asleep) && atomic_load(&conn->state) == CKT_CONN_OPEN) {
+		atomic_store(&conn->state, CKT_CONN_RESUMING);
+		resume(conn, -ECONNRESET);
 	}
 	pthread_mutex_unlock(&conn->state_lock);
 	errno = saved_errno;

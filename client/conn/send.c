@@ -88,6 +88,8 @@ static int send_some(struct ckt_conn *conn, bool wait)
 		uint64_t end = atomic_load_explicit(&conn->tail, memory_order_acquire);
 		if (sent == end)
 			return 0;
+		if (__builtin_expect(atomic_load(&conn->asleep), 0))
+			return -ECONNRESET;
 		/*
 		 * At most one lap's end lies between sent and tail, so one remembered gap is
 		 * enough.
@@ -257,7 +259,7 @@ static void *flusher_main(void *opaque)
 		int result = unsent(conn) ? ckt_conn_send(conn) : 0;
 		if (result)
 			ckt_conn_broken(conn, epoch, result);
-		else if (look)
+		else if (look && !atomic_load(&conn->asleep))
 			read_in_background(conn);
 	}
 	return NULL;
