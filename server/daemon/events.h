@@ -32,6 +32,9 @@ enum ckt_event_name {
 	CKT_EVENT_SWAPPED_OUT,
 	CKT_EVENT_SWAPPED_IN,
 	CKT_EVENT_NOT_SWAPPED, /* others wait for its memory, and it could not leave */
+	CKT_EVENT_ASLEEP,      /* its worker has ended: durable/sleep.h */
+	CKT_EVENT_AWAKE,
+	CKT_EVENT_NOT_ASLEEP, /* it is idle for long, and cannot sleep */
 	/* Decisions, and what they depend on: decision_events.h. */
 	CKT_EVENT_CAME,      /* a session has a lease; bytes: its declared maximum, 0: none */
 	CKT_EVENT_LEASED,    /* it got memory at once */

@@ -45,6 +45,7 @@
 #include "server/daemon/image/image_mac.h"
 #include "server/daemon/audit/audit.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
@@ -365,6 +366,7 @@ static int init_sessions(struct ckt_server *server, char *message)
 	ckt_module_cache_init(server);
 	ckt_session_marks_watch(server);
 	ckt_session_adopt_all(server);
+	ckt_sleep_open(server);
 	ckt_worker_cgroups_sweep(server);
 	ckt_warm_init(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
@@ -439,6 +441,7 @@ static void fini(struct ckt_server *server)
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
 	ckt_metrics_close(server->metrics);
+	ckt_sleep_close(server);
 	ckt_automatic_fini(server);
 	ckt_replica_fini(server);
 	ckt_stages_fini(server);

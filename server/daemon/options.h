@@ -35,6 +35,7 @@ struct ckt_options {
 	uint64_t swap_memory;              /* bytes; 0: none */
 	char *swap;                        /* a directory; NULL: none */
 	unsigned max_wait;                 /* seconds, in a round of sessions that swap */
+	unsigned idle_context;             /* seconds; 0: no session sleeps */
 	unsigned idle_memory;              /* seconds; 0: no session leaves for being idle */
 	uint64_t session_memory;           /* bytes; 0: no limit */
 	uint64_t session_host_memory;      /* bytes; 0: no limit */

@@ -18,6 +18,7 @@
 #include "server/daemon/durable/chain_job.h"
 #include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/image/image_space.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/session/session.h"
@@ -68,6 +69,12 @@ static void sweep_directory(const struct ckt_automatic *automatic)
 			: -1;
 		if (fd < 0)
 			continue;
+		if (ckt_sleep_find(entry->d_name)) {
+			/* Not old, whoever else shares the directory. */
+			utimensat(fd, "state", NULL, AT_SYMLINK_NOFOLLOW);
+			close(fd);
+			continue;
+		}
 		bool old = (fstatat(fd, "state", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
 				   fstat(fd, &st) == 0) &&
 			time(NULL) - st.st_mtime > AGE_MAX_S;
@@ -97,22 +104,23 @@ static void sweep(struct ckt_timer *timer)
 int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	const struct ckt_options *options = &server->options;
-	if (options->auto_encrypt && (!options->auto_checkpoint || !server->image_keys)) {
+	if (options->auto_encrypt && ((!options->auto_checkpoint && !options->idle_context) || !server->image_keys)) {
 		snprintf(ret_message, message_size, "--auto-encrypt: %s",
 			server->image_keys
 				? "there are no automatic images to encrypt; give --auto-checkpoint, too"
 				: "there is no key to encrypt by; give --image-key, too");
 		return -EINVAL;
 	}
-	if (!options->auto_checkpoint)
+	if (!options->auto_checkpoint && !options->idle_context)
 		return 0;
 	struct ckt_automatic *automatic = calloc(1, sizeof *automatic);
 	if (!automatic) {
 		snprintf(ret_message, message_size, "out of memory");
 		return -ENOMEM;
 	}
-	ckt_automatic_parse(
-		server->options.auto_checkpoint, &automatic->seconds, &automatic->asked);
+	if (server->options.auto_checkpoint)
+		ckt_automatic_parse(
+			server->options.auto_checkpoint, &automatic->seconds, &automatic->asked);
 	int result = open_directory(server, automatic);
 	if (result) {
 		snprintf(ret_message, message_size, "--auto-dir: '%s': %s", automatic->dir,
@@ -128,8 +136,10 @@ int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t mess
 	automatic->sweep.fire = sweep;
 	loop = &server->loop;
 	sweep(&automatic->sweep);
-	ckt_info("an image of each session%s every %u s, in %s",
-		automatic->asked ? " that asks for it" : "", automatic->seconds, automatic->dir);
+	if (automatic->seconds)
+		ckt_info("an image of each session%s every %u s, in %s",
+			automatic->asked ? " that asks for it" : "", automatic->seconds,
+			automatic->dir);
 	return 0;
 }
 
@@ -183,6 +193,7 @@ void ckt_automatic_chain_free(struct ckt_automatic_chain *chain)
 		close(chain->dir_fd);
 	if (chain->lock_fd >= 0)
 		close(chain->lock_fd);
+	ckt_sleeper_free(chain->sleeper);
 	free(chain);
 }
 
@@ -203,14 +214,16 @@ void ckt_automatic_count(struct ckt_automatic_chain *chain, uint32_t owner)
 void ckt_automatic_wait(struct ckt_automatic_chain *chain)
 {
 	chain->timer.fire = ckt_automatic_tick;
-	ckt_timer_set(&chain->server->loop, &chain->timer,
-		(int64_t)chain->server->automatic->seconds * 1000 * chain->wait);
+	if (chain->server->automatic->seconds)
+		ckt_timer_set(&chain->server->loop, &chain->timer,
+			(int64_t)chain->server->automatic->seconds * 1000 * chain->wait);
 }
 
 static bool wants(const struct ckt_session *session)
 {
 	const struct ckt_automatic *automatic = session->server->automatic;
-	return automatic && !session->warm && (!automatic->asked || session->asks_for_images);
+	return automatic && automatic->seconds && !session->warm &&
+		(!automatic->asked || session->asks_for_images);
 }
 
 /*
@@ -254,6 +267,7 @@ void ckt_automatic_begin(struct ckt_session *session)
 		ckt_broker_stop(session->chain->broker);
 		session->chain->broker = NULL;
 		session->chain->alive_ms = ckt_net_now_ms();
+		ckt_sleep_woken(session);
 		ckt_replica_begin(session);
 		if (!session->chain->busy)
 			ckt_automatic_wait(session->chain);
@@ -355,9 +369,24 @@ void ckt_automatic_leave(struct ckt_automatic_chain *chain)
 	chain->lock_fd = -1;
 	chain->next_waiting = waiting;
 	waiting = chain;
+	if (chain->sleeper)
+		ckt_sleep_settle(chain);
+	else
+		ckt_automatic_wait_for_client(
+			chain, (int64_t)chain->server->options.claim_timeout * 1000);
+}
+
+void ckt_automatic_wait_for_client(struct ckt_automatic_chain *chain, int64_t delay_ms)
+{
 	chain->timer.fire = give_up;
-	ckt_timer_set(&chain->server->loop, &chain->timer,
-		(int64_t)chain->server->options.claim_timeout * 1000);
+	ckt_timer_set(&chain->server->loop, &chain->timer, delay_ms);
+}
+
+void ckt_automatic_drop(struct ckt_automatic_chain *chain)
+{
+	take_waiting(chain->id);
+	chain->lock_fd = ckt_chain_lock(chain->dir_fd, false);
+	remove_images(chain);
 }
 
 const struct ckt_automatic_chain *ckt_automatic_left(const char *session)
@@ -421,8 +450,13 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	ckt_broker_stop(chain->broker);
 	chain->broker = NULL;
 	/* Where the session is somewhere else, or waits on purpose, there must not be a second one. */
-	chain->keep = !ckt_session_mark_exists(server, chain->id) &&
-		ckt_session_may_return(session, crashed);
+	chain->keep = session->sleep.falls ||
+		(!ckt_session_mark_exists(server, chain->id) &&
+			ckt_session_may_return(session, crashed));
+	if (!session->sleep.falls && !chain->state.asleep) {
+		ckt_sleeper_free(chain->sleeper);
+		chain->sleeper = NULL;
+	}
 	if (session->failure && chain->keep)
 		uncount(chain);
 	if (!chain->committing)
@@ -439,7 +473,9 @@ void ckt_automatic_ended(struct ckt_automatic_chain *chain)
 		chain->state.shared = true;
 		ckt_chain_write(chain->dir_fd, &chain->state);
 	}
-	ckt_info("session %s: its %u automatic images stay: its client may come back for it",
-		chain->id, chain->state.count);
+	if (!chain->sleeper)
+		ckt_info("session %s: its %u automatic images stay: its client may come back for "
+			 "it",
+			chain->id, chain->state.count);
 	ckt_automatic_leave(chain);
 }

@@ -33,7 +33,7 @@ struct ckt_session;
 
 /* The server's, while it takes images. */
 struct ckt_automatic {
-	unsigned seconds; /* between two images */
+	unsigned seconds; /* between two images; 0: only of sessions that fall asleep */
 	bool asked;       /* only of sessions whose client asks */
 	int dir_fd;
 	char dir[CKT_PATH_MAX];
@@ -49,6 +49,7 @@ struct ckt_automatic_chain {
 	int dir_fd, lock_fd; /* -1 until its first image */
 	struct ckt_chain_state state;
 	struct ckt_timer timer;
+	struct ckt_sleeper *sleeper;   /* of a session that falls asleep or sleeps; sleep.h; NULL */
 	struct ckt_image_space *space; /* counts state.images; NULL: not yet */
 	struct ckt_broker *broker;     /* of an image that is written, or of the restore */
 	bool busy, whole_next;
@@ -103,6 +104,11 @@ bool ckt_automatic_fits(const struct ckt_session *session,
 
 /* Takes an image if it is time; sets the timer for the next one. */
 void ckt_automatic_tick(struct ckt_timer *timer);
+/*
+ * Takes one now and holds the session, whose chain has a sleeper.  0: ckt_sleep_held or ckt_sleep_failed
+ * will be called; else -errno.
+ */
+int ckt_automatic_take_held(struct ckt_automatic_chain *chain);
 
 /* ---- automatic_share.c */
 
@@ -121,5 +127,9 @@ void ckt_automatic_count(struct ckt_automatic_chain *chain, uint32_t owner);
 void ckt_automatic_wait(struct ckt_automatic_chain *chain);
 /* Writes that it shares, unless that is done. */
 void ckt_automatic_note_share(struct ckt_automatic_chain *chain);
+/* Of no session: waits for its client for so long, and then its images are removed. */
+void ckt_automatic_wait_for_client(struct ckt_automatic_chain *chain, int64_t delay_ms);
+/* Removes the images of a chain of no session, and the chain. */
+void ckt_automatic_drop(struct ckt_automatic_chain *chain);
 /* It has no session any more, and no thread: it stays or goes, as `keep` says. */
 void ckt_automatic_ended(struct ckt_automatic_chain *chain);

@@ -18,6 +18,7 @@
 #include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/durable/sealed_chain.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/image_mac.h"
 #include "server/daemon/image/image_space.h"
@@ -54,6 +55,10 @@ fail(struct ckt_automatic_chain *chain, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
+	if (chain->sleeper) {
+		ckt_sleep_failed(chain, text);
+		return;
+	}
 	if (!*chain->problem) {
 		ckt_warning("session %s: no automatic image: %s", chain->id, text);
 		ckt_daemon_event(chain->session, CKT_EVENT_UNSAVED, "%s", text);
@@ -120,6 +125,25 @@ static bool is_time_for_whole(const struct ckt_automatic_chain *chain)
 
 /* ---- Once it is written */
 
+static void told(struct ckt_session *session, void *context, int error, void *answer)
+{
+	(void)context, (void)answer;
+	if (error)
+		ckt_debug("session %s: its worker does not know of its image: %s", session->id,
+			strerror(-error));
+}
+
+/* What does not fall asleep after all goes on. */
+static void release(struct ckt_session *session)
+{
+	struct ckt_worker_release_args args = {.message = (char *)"", .moved_to = (char *)""};
+	if (session && session->phase == CKT_SESSION_LIVE)
+		ckt_session_call(session, CKT_WORKER_RELEASE,
+			(xdrproc_t)xdr_ckt_worker_release_args, &args, -1,
+			(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+			STATUS_TIMEOUT_MS, told, NULL);
+}
+
 static void image_free(struct image *image, bool remove)
 {
 	struct ckt_automatic_chain *chain = image->chain;
@@ -130,16 +154,13 @@ static void image_free(struct image *image, bool remove)
 		close(image->fd);
 	if (remove)
 		ckt_chain_image_remove(chain->dir_fd, chain->number);
+	if (remove && image->call.hold) {
+		release(chain->session);
+		ckt_sleeper_free(chain->sleeper);
+		chain->sleeper = NULL;
+	}
 	chain->busy = false;
 	free(image);
-}
-
-static void told(struct ckt_session *session, void *context, int error, void *answer)
-{
-	(void)context, (void)answer;
-	if (error)
-		ckt_debug("session %s: its worker does not know of its image: %s", session->id,
-			strerror(-error));
 }
 
 static struct ckt_chain_state next_state(const struct image *image,
@@ -161,6 +182,9 @@ static struct ckt_chain_state next_state(const struct image *image,
 	state.asked = session->asks_for_images;
 	state.has_manifest = false;
 	state.shared = chain->shares;
+	/* A worker that is ended in its sleep did not crash. */
+	state.asleep = image->call.hold;
+	state.restores = state.asleep ? 0 : state.restores;
 	if (image->whole)
 		state.count = 0;
 	state.images[state.count++] = (struct ckt_chain_image){.number = chain->number,
@@ -208,9 +232,12 @@ static void commit_done(void *context, int result)
 	else if (chain->session)
 		fail(chain, "%s", strerror(-result));
 	chain->whole_next |= result != 0;
+	bool held = !result && image->call.hold;
 	image_free(image, result != 0);
 	ckt_automatic_note_share(chain);
-	if (chain->session)
+	if (chain->session && held)
+		ckt_sleep_held(chain);
+	else if (chain->session)
 		ckt_automatic_wait(chain);
 	else if (!chain->committing)
 		ckt_automatic_ended(chain);
@@ -345,8 +372,10 @@ static int begin(struct image *image, struct ckt_session *session)
 		: ckt_broker_start(&image->fd, 1, CKT_BROKER_MAKE, &chain->broker, &fd);
 	if (result)
 		return result;
-	image->call = (struct ckt_worker_save2_args){
-		.deadline_ms = DEADLINE_MS, .incremental = !image->whole, .keep_hashes = true};
+	image->call = (struct ckt_worker_save2_args){.deadline_ms = DEADLINE_MS,
+		.incremental = !image->whole,
+		.hold = chain->sleeper != NULL,
+		.keep_hashes = true};
 	memcpy(image->call.base, state->last, sizeof image->call.base);
 	return ckt_session_call_long(session, CKT_WORKER_SAVE2,
 		(xdrproc_t)xdr_ckt_worker_save2_args, &image->call, fd,
@@ -414,6 +443,8 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 	struct ckt_decision decision;
 	chain->busy = false;
 	if (error || session->phase != CKT_SESSION_LIVE) {
+		if (chain->sleeper)
+			ckt_sleep_failed(chain, "its worker does not answer");
 		ckt_automatic_wait(chain);
 		return;
 	}
@@ -425,21 +456,34 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		return;
 	}
 	ckt_ask_save(session, NULL, false, &decision);
-	if (!decision.answer && has_news(chain, status))
+	if (decision.answer && chain->sleeper)
+		fail(chain, "%s", decision.reason);
+	else if (!decision.answer && (chain->sleeper || has_news(chain, status)))
 		chain->busy = take(chain, session, status);
+	if (!chain->busy && chain->sleeper)
+		fail(chain, "out of memory");
 	if (!chain->busy)
 		ckt_automatic_wait(chain);
+}
+
+int ckt_automatic_take_held(struct ckt_automatic_chain *chain)
+{
+	if (chain->busy)
+		return -EBUSY;
+	int result = ckt_session_call(chain->session, CKT_WORKER_STATUS, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
+		STATUS_TIMEOUT_MS, looked, chain);
+	chain->busy = !result;
+	return result;
 }
 
 void ckt_automatic_tick(struct ckt_timer *timer)
 {
 	struct ckt_automatic_chain *chain = CKT_CONTAINER(timer, struct ckt_automatic_chain, timer);
 	struct ckt_session *session = chain->session;
-	if (session && session->phase == CKT_SESSION_LIVE && !chain->busy &&
-		ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
-			(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
-			STATUS_TIMEOUT_MS, looked, chain) == 0)
-		chain->busy = true;
-	else if (session && !chain->busy)
+	/* What falls asleep has an image taken anyway. */
+	if (session && session->phase == CKT_SESSION_LIVE && !chain->sleeper)
+		ckt_automatic_take_held(chain);
+	if (session && !chain->busy)
 		ckt_automatic_wait(chain);
 }

@@ -21,6 +21,7 @@
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/durable/sealed_chain.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/restore_claim.h"
@@ -266,6 +267,10 @@ int ckt_automatic_resume(
 		return result ? result : -ENOMEM;
 	}
 	chain->dir_fd = fd;
+	chain->state = state;
+	chain->sleeper = ckt_sleep_take(id);
+	if (chain->sleeper)
+		chain->sleeper->chain = chain;
 	const struct ckt_automatic_chain *left = ckt_automatic_left(id);
 	if (left)
 		state = left->state;

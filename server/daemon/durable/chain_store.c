@@ -139,6 +139,9 @@ static int format(const struct ckt_chain_state *state, char *ret_text, size_t si
 		VERSION, state->session, state->owner, secret, state->generation, state->copy,
 		state->executed, (uint64_t)state->when, last, state->restores, state->acked,
 		(unsigned)(state->gpu + 1), state->asked);
+	/* A server of an earlier version reads states without this line. */
+	if (state->asleep && used > 0 && (size_t)used < size)
+		used += snprintf(ret_text + used, size - (size_t)used, "asleep 1\n");
 	for (unsigned i = 0; i < state->count && used > 0 && (size_t)used < size; i++)
 		used += snprintf(ret_text + used, size - (size_t)used,
 			"image %" PRIu64 " %" PRIu64 "\n", state->images[i].number,
@@ -197,6 +200,8 @@ static bool take_number(struct ckt_chain_state *state, const char *name, const c
 		state->asked = number != 0;
 	else if (strcmp(name, "shared") == 0)
 		state->shared = number != 0;
+	else if (strcmp(name, "asleep") == 0)
+		state->asleep = number != 0;
 	else
 		return strcmp(name, "version") == 0 && number == VERSION;
 	return true;

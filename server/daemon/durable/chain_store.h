@@ -49,6 +49,7 @@ struct ckt_chain_state {
 	int gpu;           /* ordinal; -1: any */
 	bool asked;        /* its client asked for images */
 	bool shared;       /* with other sessions: it does not come back alone */
+	bool asleep;       /* its worker ended when the newest image was complete: see sleep.h */
 	/* Oldest first; each but the first builds on those before it. */
 	unsigned count;
 	struct ckt_chain_image images[CKT_CHAIN_IMAGES_MAX];

@@ -6,7 +6,7 @@
 #include "server/daemon/events.h"
 #include "server/daemon/log_limited.h"
 
-_Static_assert(CKT_COUNTED_EVENTS == CKT_EVENT_NOT_SWAPPED + 1, "all events");
+_Static_assert(CKT_COUNTED_EVENTS == CKT_EVENT_NOT_ASLEEP + 1, "all events");
 _Static_assert((int)CKT_COUNTED_LIMITS == (int)CKT_LIMITS, "all kinds");
 
 struct ckt_counters ckt_counters;

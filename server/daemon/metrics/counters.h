@@ -12,7 +12,7 @@
 #include "server/daemon/policy/policy.h"
 
 enum {
-	CKT_COUNTED_EVENTS = 14, /* enum ckt_event_name */
+	CKT_COUNTED_EVENTS = 17, /* enum ckt_event_name */
 	CKT_COUNTED_ANSWERS = CKT_POLICY_STOPPING + 1,
 	CKT_COUNTED_LIMITS = 5, /* enum ckt_log_limit */
 	/* upper bounds of 1 ms, 4 ms and so on; the last has none */

@@ -18,6 +18,8 @@
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/nvml/nvml.h"
+#include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/peer/peer_audit.h"
 #include "server/daemon/policy/ask.h"
@@ -51,6 +53,20 @@ void ckt_control_result_set(ckt_control_result *result, char buffer[CKT_MESSAGE_
 
 /* ---- Which session */
 
+/* Of that prefix: the only one that the peer may see; NULL: none, or several. */
+static struct ckt_sleeper *find_asleep(const struct ckt_peer *peer, const char *prefix)
+{
+	struct ckt_sleeper *found = NULL;
+	unsigned count = 0;
+	for (const struct ckt_sleeper *one = ckt_sleep_first(); one; one = one->next)
+		if (strncmp(one->chain->id, prefix, strlen(prefix)) == 0 &&
+			ckt_peer_may(peer, one->owner)) {
+			found = (struct ckt_sleeper *)one;
+			count++;
+		}
+	return *prefix && count == 1 ? found : NULL;
+}
+
 /* A session that the peer may see. NULL: result says why. */
 struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix,
 	ckt_control_result *ret_result, char buffer[CKT_MESSAGE_MAX])
@@ -70,7 +86,13 @@ struct ckt_session *ckt_control_select(struct ckt_peer *peer, const char *prefix
 		ckt_peer_audit_session(peer, found->id);
 		return found;
 	}
-	if (length && count > 1)
+	const struct ckt_sleeper *asleep = count ? NULL : find_asleep(peer, prefix);
+	if (asleep)
+		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_REFUSED,
+			"session %s sleeps (--idle-context): wait until its program's next command "
+			"has woken it, or end it with cricketctl kill",
+			asleep->chain->id);
+	else if (length && count > 1)
 		ckt_control_result_set(ret_result, buffer, CKT_CONTROL_AMBIGUOUS,
 			"'%s' is a prefix of %u session IDs: write more of the ID", prefix, count);
 	else
@@ -128,6 +150,8 @@ static void call_info(struct ckt_peer *peer, void *decoded, int *passed_fd)
 
 /* ---- list */
 
+enum { NOTE_SIZE = 96 };
+
 struct list {
 	struct ckt_peer *peer;
 	unsigned asked; /* answers still to come, and one for the asking itself */
@@ -153,7 +177,8 @@ ckt_control_session ckt_control_describe(const struct ckt_session *session)
 		.started = session->started,
 		.generation = status->generation,
 		.executed = status->executed,
-		.note = status->note,
+		.note = *status->note || !*session->sleep.note ? status->note
+							       : (char *)session->sleep.note,
 	};
 }
 
@@ -162,15 +187,45 @@ static bool listed(const struct list *list, const struct ckt_session *session)
 	return strcmp(session->id, list->after) > 0 && ckt_peer_may_session(list->peer, session);
 }
 
+/* True if there was room for it. */
+static bool add_asleep(struct list *list, const struct ckt_sleeper *sleeper,
+	ckt_control_session *sessions, u_int *count, char (*notes)[NOTE_SIZE])
+{
+	if (strcmp(sleeper->chain->id, list->after) <= 0 ||
+		!ckt_peer_may(list->peer, sleeper->owner))
+		return true;
+	if (*count == CKT_CONTROL_LIST_MAX)
+		return false;
+	ckt_sleep_describe(sleeper, notes[*count], NOTE_SIZE);
+	sessions[*count] = (ckt_control_session){.session = sleeper->chain->id,
+		.program_name = (char *)sleeper->program,
+		.client = (char *)sleeper->host,
+		.client_pid = sleeper->client_pid,
+		.uid = sleeper->owner,
+		.gpu = sleeper->gpu,
+		.state = CKT_STATE_ASLEEP,
+		.started = (u_quad_t)sleeper->started,
+		.generation = sleeper->generation,
+		.executed = sleeper->executed,
+		.note = notes[*count]};
+	++*count;
+	return true;
+}
+
 static void list_answered(struct list *list)
 {
 	if (--list->asked)
 		return;
 	struct ckt_peer *peer = list->peer;
 	ckt_control_session *sessions = calloc(CKT_CONTROL_LIST_MAX, sizeof *sessions);
+	static char notes[CKT_CONTROL_LIST_MAX][NOTE_SIZE];
 	ckt_control_list_res res = {.sessions = {0, sessions}};
+	const struct ckt_sleeper *asleep = sessions ? ckt_sleep_first() : NULL;
 	for (struct ckt_session *session = peer->server->sessions; sessions && session;
 		session = session->next) {
+		for (; asleep && strcmp(asleep->chain->id, session->id) < 0; asleep = asleep->next)
+			res.more |= !add_asleep(
+				list, asleep, sessions, &res.sessions.sessions_len, notes);
 		if (!listed(list, session))
 			continue;
 		if (res.sessions.sessions_len < CKT_CONTROL_LIST_MAX)
@@ -178,6 +233,8 @@ static void list_answered(struct list *list)
 		else
 			res.more = true;
 	}
+	for (; asleep; asleep = asleep->next)
+		res.more |= !add_asleep(list, asleep, sessions, &res.sessions.sessions_len, notes);
 	if (ckt_peer_release(peer)) {
 		if (sessions)
 			ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_list_res, &res);
@@ -286,6 +343,12 @@ static void call_kill(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	char buffer[CKT_MESSAGE_MAX];
 	ckt_control_result result = {0};
 	struct ckt_session *session = ckt_control_select(peer, args->session, &result, buffer);
+	struct ckt_sleeper *asleep = session ? NULL : find_asleep(peer, args->session);
+	if (asleep && result.status == CKT_CONTROL_REFUSED) {
+		ckt_control_result_set(&result, buffer, CKT_CONTROL_OK, "it ended in its sleep");
+		ckt_peer_audit_session(peer, asleep->chain->id);
+		ckt_sleep_end(asleep, "cricketctl kill");
+	}
 	if (session && ckt_session_wait_gone(session, kill_done, peer) == 0) {
 		ckt_peer_hold(peer);
 		ckt_session_kill(session, "cricketctl kill");

@@ -15,6 +15,7 @@
 #include "rpc/session_key.h"
 #include "server/daemon/durable/afresh.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/image/stage.h"
 #include "server/daemon/log_limited.h"
 #include "server/daemon/peer/control.h"
@@ -413,8 +414,13 @@ static void session_ready(
 		return;
 	}
 	if (error) {
-		refuse(peer, error == -ENODEV ? CKT_HELLO_NO_DEVICE : CKT_HELLO_FAILED, "%s",
-			message);
+		/* What could not be woken sleeps on, and its client waits. */
+		bool asleep = !is_new && ckt_sleep_find(peer->hello.session);
+		refuse(peer,
+			asleep                   ? CKT_HELLO_PARKED
+				: error == -ENODEV ? CKT_HELLO_NO_DEVICE
+						   : CKT_HELLO_FAILED,
+			"%s", message);
 		return;
 	}
 	/* A peer that has not even read the greeting is dropped. */
@@ -560,6 +566,8 @@ static void come_back(struct ckt_peer *peer)
 		refuse_absent(peer);
 	else if (result == -EACCES)
 		deny(peer, message);
+	else if (ckt_sleep_find(peer->hello.session))
+		refuse(peer, CKT_HELLO_PARKED, "%s", message);
 	else
 		refuse(peer, result == -EPERM ? CKT_HELLO_DENIED : CKT_HELLO_FAILED, "%s", message);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/image/stage.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/peer/peer.h"
@@ -199,6 +200,8 @@ void ckt_ask_session(
 	for (const struct ckt_session *session = peer->server->sessions; session;
 		session = session->next)
 		facts.of_identity += ckt_identity_same(&session->identity, &facts.identity);
+	/* One that wakes is none of these any more. */
+	facts.of_identity += ckt_sleep_count(&facts.identity);
 	peer->server->policy->session(&server, &facts, ret_decision);
 	ckt_count_decision(CKT_QUESTION_SESSION, ret_decision);
 }

@@ -373,10 +373,11 @@ void ckt_quantum_moved(
 static bool wants_page(const struct ckt_session *session)
 {
 	const struct ckt_server *server = session->server;
-	return session->quantum.is_member && !session->quantum.page &&
-		session->phase == CKT_SESSION_LIVE &&
+	bool swaps = session->quantum.is_member &&
 		(server->options.idle_memory ||
 			ckt_memory_when_full(session) == CKT_WHEN_FULL_SWAP);
+	return !session->quantum.page && session->phase == CKT_SESSION_LIVE &&
+		(swaps || server->options.idle_context);
 }
 
 static void unmap(struct ckt_session *session)

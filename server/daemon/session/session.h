@@ -65,6 +65,14 @@ struct ckt_wait {
 	void *context;
 };
 
+/* Of a session that could sleep; see durable/sleep.h. */
+struct ckt_daemon_sleep {
+	bool falls;            /* its worker ends, and its image is complete */
+	unsigned failures;     /* one after the other */
+	int64_t skip_until_ms; /* CLOCK_MONOTONIC: it is not tried again before */
+	char note[128];        /* why it stays awake; empty: nothing known */
+};
+
 /* Who asked for a restore; see restore_claim.h. */
 struct ckt_claimant {
 	uint32_t owner; /* ckt_peer_owner */
@@ -149,6 +157,7 @@ struct ckt_session {
 	/* of its automatic images, see durable/automatic.h; NULL: none */
 	struct ckt_automatic_chain *chain;
 	bool asks_for_images; /* its client does */
+	struct ckt_daemon_sleep sleep;
 	bool cut_off;         /* nobody ended it on purpose: its client may ask for it again */
 	/* The latest reply to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;

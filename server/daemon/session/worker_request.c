@@ -13,6 +13,8 @@
 
 enum { QUEUED_MAX = 1 << 20 };
 
+static int reply_fd = -1; /* that came with the answer which is being delivered */
+
 struct ckt_daemon_request {
 	struct ckt_daemon_request *next;
 	struct ckt_link *link;
@@ -84,8 +86,7 @@ static void link_record(struct ckt_record_stream *stream, uint8_t *data, size_t 
 	struct ckt_link *link = CKT_CONTAINER(stream, struct ckt_link, stream);
 	struct ckt_cursor c = {.p = data, .end = data + size};
 	struct ckt_reply_header header = {0};
-	if (passed_fd >= 0)
-		close(passed_fd);
+	reply_fd = passed_fd;
 	bool good = ckt_reply_header_get(&c, &header);
 	struct ckt_daemon_request *request = link->requests;
 	while (good && request && request->xid != header.xid)
@@ -100,7 +101,17 @@ static void link_record(struct ckt_record_stream *stream, uint8_t *data, size_t 
 		ckt_warning("session %s: the worker sent a malformed reply", link->session->id);
 		link_closed(stream, -EPROTO);
 	}
+	passed_fd = ckt_daemon_request_take_fd();
+	if (passed_fd >= 0)
+		close(passed_fd);
 	free(data);
+}
+
+int ckt_daemon_request_take_fd(void)
+{
+	int fd = reply_fd;
+	reply_fd = -1;
+	return fd;
 }
 
 int ckt_daemon_request_connect(struct ckt_session *session, enum ckt_link_kind kind)
@@ -120,7 +131,8 @@ int ckt_daemon_request_connect(struct ckt_session *session, enum ckt_link_kind k
 	if (!result) {
 		link->session = session;
 		link->stream = (struct ckt_record_stream){
-			.max_bytes = CKT_RECORD_MAX, .record = link_record, .closed = link_closed};
+			.max_bytes = CKT_RECORD_MAX, .record = link_record, .closed = link_closed,
+			.take_fds = kind == CKT_LINK_LONG};
 		result = ckt_record_stream_init(&link->stream, &session->server->loop, fd);
 	}
 	if (result) {
@@ -141,6 +153,7 @@ static enum ckt_link_kind link_of(const struct ckt_session *session, uint32_t pr
 			proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_IN ||
 			proc == CKT_WORKER_SWAP_YIELD || proc == CKT_WORKER_UNPAUSE ||
 			proc == CKT_WORKER_QUIESCE || proc == CKT_WORKER_BASE ||
+			proc == CKT_WORKER_SLEEP ||
 			/* The files come before the save, or before the start. */
 			(proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE)
 		? CKT_LINK_LONG

@@ -23,6 +23,11 @@ void ckt_daemon_request_hang_up(struct ckt_session *session, enum ckt_link_kind 
 int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t xdr_args,
 	void *args, int pass_fd, xdrproc_t xdr_result, size_t result_size, unsigned deadline_ms,
 	ckt_request_done done, void *context);
+/*
+ * Within the done of a call over CKT_LINK_LONG: the descriptor that came with the answer, the caller's
+ * from here on; -1: none came.
+ */
+int ckt_daemon_request_take_fd(void);
 /* What became of a worker, for a message: "session ...: its worker ...: %s". */
 const char *ckt_daemon_request_problem(int error);
 /* Tells all waiting callers that no reply will come. */
