@@ -158,6 +158,8 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 	json_object_set_new(
 		object, "swapping", ckt_ctl_quanta_json(beside->quanta, session->session));
 	ckt_ctl_watched_json(beside->watched, session->session, object);
+	if (*session->note)
+		json_object_set_new(object, "note", ckt_ctl_json_text(session->note));
 	return object;
 }
 

@@ -117,6 +117,7 @@ struct ckt_conn {
 	 * the next command resumes (sleep.c)
 	 */
 	_Atomic bool asleep;
+	bool keeping; /* a hello offers its new connection; state_lock */
 	_Atomic bool quiesce; /* the server asked this process to be quiet: see quiesce.c */
 	/* the new address that the server sent before it closed the connection */
 	char moved_to[CKT_ADDRESS_MAX + 1];
@@ -294,5 +295,10 @@ void ckt_conn_wake(struct ckt_conn *conn);
 /* ---- sleep.c */
 /* Handles the callback SLEEP: 0 or -EPROTO.  Precondition: this thread is the reader. */
 int ckt_conn_take_sleep(struct ckt_conn *conn, struct ckt_cursor *c);
+/*
+ * The connection of a session that sleeps broke: makes another one, so that the server knows that the
+ * program lives.  Returns once it has one, or the session sleeps no more.
+ */
+void ckt_conn_keep(struct ckt_conn *conn);
 /* Whether there is nothing for the worker of a session that sleeps. */
 bool ckt_conn_rests(struct ckt_conn *conn);

@@ -171,7 +171,8 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_AGAIN, 1};
 	if (kind != CKT_HELLO_DATA)
 		ret->list[ret->count++] =
-			(ckt_capability){(char *)CKT_CAPABILITY_SLEEP, CKT_SLEEP_CAN};
+			(ckt_capability){(char *)CKT_CAPABILITY_SLEEP,
+				conn->keeping ? CKT_SLEEP_KEEP : CKT_SLEEP_CAN};
 	if (kind == CKT_HELLO_RESUME)
 		ret->count += ckt_replay_capabilities(conn, ret->list + ret->count);
 	if (kind == CKT_HELLO_RESUME && ckt_replay_asks_afresh(conn)) {
@@ -182,7 +183,7 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, 1};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
 		ckt_settings.transport == CKT_TRANSPORT_SHM;
-	if (takes_rings && kind != CKT_HELLO_DATA && !conn->no_rings && ckt_net_is_local(fd))
+	if (takes_rings && !conn->keeping && kind != CKT_HELLO_DATA && !conn->no_rings && ckt_net_is_local(fd))
 		ret->list[ret->count++] =
 			(ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
 }
@@ -318,7 +319,8 @@ static int begin_transport(struct ckt_transport *t, int memory_fd, const struct 
 {
 	uint64_t bytes = ckt_conn_told(ok, CKT_CAPABILITY_RINGS);
 	if (!bytes) {
-		if (ckt_settings.transport == CKT_TRANSPORT_SHM) {
+		bool kept = ckt_conn_told(ok, CKT_CAPABILITY_SLEEP) == CKT_SLEEP_KEEP;
+		if (ckt_settings.transport == CKT_TRANSPORT_SHM && !kept) {
 			snprintf(ret_message, message_size,
 				"CRICKET_TRANSPORT=shm, but the server gave no shared memory (its "
 				"log says why, or it is an older one); unset it");

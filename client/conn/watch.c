@@ -62,6 +62,10 @@ static void *watch_main(void *opaque)
 		uint64_t epoch = conn->epoch;
 		if (wait_for_end(conn, epoch))
 			look(conn, epoch);
+		if (atomic_load(&conn->asleep)) {
+			ckt_conn_keep(conn);
+			continue;
+		}
 		pthread_mutex_lock(&conn->state_lock);
 		while (conn->epoch == epoch && atomic_load(&conn->state) != CKT_CONN_LOST)
 			pthread_cond_wait(&conn->state_cond, &conn->state_lock);

@@ -2,33 +2,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions that sleep (--idle-context): their workers end, and the next command of the program brings them back.  Over programs on the soft GPU."""
 import contextlib
+import json
 import os
+import random
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import wire  # noqa: E402
 from takers import Taker  # noqa: E402
 from whole import Whole, runner  # noqa: E402
+
+SLEEP = 11
 
 
 class IdleContext(Whole):
     def setUp(self):
         super().setUp()
-        self.takers = []
+        self.takers, self.peers = [], []
         self.images = os.path.join(self.dir, "images")
 
     def tearDown(self):
+        for peer in self.peers:
+            peer.close()
         for taker in self.takers:
             if not taker.process.stdout.closed:
                 with contextlib.suppress(OSError):
                     taker.end()
         super().tearDown()
 
-    def sleeping(self, name="server", *options, after="1s"):
+    def sleeping(self, name="server", *options, after="1s", env=None):
         # Else an earlier server's file says that this one is ready.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.dir, name, "address"))
-        server = self.server(name, "--idle-context", after, "--auto-dir", self.images, *options, env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+        server = self.server(name, "--idle-context", after, "--auto-dir", self.images, *options, env={"CRICKET_SOFT_DEVICES": "12.0:8G", **(env or {})})
         server.tcp, server.address = server.address, "unix:" + server.socket
         return server
 
@@ -46,15 +54,216 @@ class IdleContext(Whole):
     def asleep(self, server, *takers):
         self.wait(lambda: all((self.session(server, t) or {}).get("state") == "asleep" for t in takers))
 
+    def events(self, server):
+        return [json.loads(line) for line in self.ctl(server, "--json", "events").splitlines()]
+
+    def names(self, server):
+        return [event["event"] for event in self.events(server)]
+
+    def images_of(self, taker_session):
+        return os.path.join(self.images, taker_session["session"])
+
     def test_sleeps(self):
-        """An idle session's worker ends, and the next command brings it back with what it had."""
+        """An idle session's worker ends, and the next command brings it back with what it had, again and again."""
+        server = self.sleeping()
+        taker = self.taker(server)
+        for seed in (7, 8, 9):
+            self.asleep(server, taker)
+            self.assertEqual(server.workers(), [])
+            session = self.session(server, taker)
+            self.assertIn("asleep since", session["note"])
+            self.assertEqual(session["memory_bytes"], 0)
+            self.assertEqual(taker.ask("check", seed), 0)
+            self.assertEqual(self.session(server, taker)["state"], "running")
+            self.assertEqual(taker.ask("fill", seed + 1), 0)
+        names = self.names(server)
+        self.assertEqual((names.count("asleep"), names.count("awake"), names.count("ended")), (3, 3, 0))
+        self.assertEqual(taker.end(), "")
+        self.wait(lambda: os.listdir(self.images) == [])
+
+    def test_tcp(self):
+        """Over TCP, where the server sees the client by its connection alone."""
+        server = self.sleeping()
+        server.address = server.tcp
+        taker = self.taker(server)
+        server.address = "unix:" + server.socket
+        self.asleep(server, taker)
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.asleep(server, taker)
+        taker.process.kill()
+        self.wait(lambda: runner.sessions_of(self.tree, server) == [] and os.listdir(self.images) == [])
+
+    def test_many(self):
+        """Twenty sessions sleep: no worker, two descriptors each, and the host has their images; they wake in random order."""
+        server = self.sleeping()
+        before = self.descriptors(server)
+        takers = [self.taker(server) for _ in range(20)]
+        for number, taker in enumerate(takers):
+            self.assertEqual(taker.ask("fill", 100 + number), 0)
+        self.asleep(server, *takers)
+        self.assertEqual(server.workers(), [])
+        self.assertEqual(self.descriptors(server) - before, 2 * len(takers))
+        self.assertEqual(len(os.listdir(self.images)), len(takers))
+        chosen = list(enumerate(takers))
+        random.shuffle(chosen)
+        for number, taker in chosen:
+            self.assertEqual(taker.ask("check", 100 + number), 0)
+        self.asleep(server, *takers)
+
+    def descriptors(self, server):
+        return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+    def test_threads(self):
+        """Calls of two threads at once wake it once."""
         server = self.sleeping()
         taker = self.taker(server)
         self.asleep(server, taker)
+        taker.process.stdin.write("begin 1\ncheck 7\njoin\n")
+        taker.process.stdin.flush()
+        self.assertEqual([taker.process.stdout.readline() for _ in range(3)], ["0\n"] * 3)
+        self.assertEqual(self.log_of(server).count("ready, restored"), 1)
+
+    def test_ends_asleep(self):
+        """A program that ends while its session sleeps starts no worker; its images are removed."""
+        server = self.sleeping()
+        taker = self.taker(server)
+        self.asleep(server, taker)
+        self.assertEqual(taker.end(), "")
+        self.wait(lambda: runner.sessions_of(self.tree, server) == [])
+        self.wait(lambda: os.listdir(self.images) == [])
+        self.assertNotIn("restored", self.log_of(server))
+
+    def test_killed_client(self):
+        """So it is with one that is killed."""
+        server = self.sleeping()
+        taker, other = self.taker(server), self.taker(server)
+        self.asleep(server, taker, other)
+        taker.process.kill()
+        self.wait(lambda: len(os.listdir(self.images)) == 1)
+        self.assertEqual(other.ask("check", 7), 0)
+
+    def test_killed_server(self):
+        """After kill -9 of the server the next one knows what sleeps, and the program notices nothing."""
+        server = self.sleeping()
+        taker = self.taker(server)
+        self.asleep(server, taker)
+        server.kill()
+        server = self.sleeping()
+        # The client has told the new server that it lives.
+        self.asleep(server, taker)
         self.assertEqual(server.workers(), [])
         self.assertEqual(taker.ask("check", 7), 0)
+        self.asleep(server, taker)
+        server.kill()
+        taker.process.kill()
+        server = self.sleeping("server", "--claim-timeout", "1")
+        self.wait(lambda: os.listdir(self.images) == [])
+
+    def test_killed_by_administrator(self):
+        """cricketctl kill ends what sleeps; its program is told at its next call.  Other subcommands say that it sleeps."""
+        server = self.sleeping()
+        taker = self.taker(server, CRICKET_RECONNECT_TIMEOUT="1")
+        self.asleep(server, taker)
+        session = self.session(server, taker)["session"]
+        for words in (["checkpoint", session, os.path.join(self.dir, "image")], ["pause", session], ["stats", session]):
+            code, _, err = self.may_fail(server, *words)
+            self.assertNotEqual(code, 0)
+            self.assertIn("sleeps", err)
+        self.ctl(server, "kill", session)
+        self.wait(lambda: os.listdir(self.images) == [])
+        taker.process.stdin.write("check 7\n")
+        self.assertIn("is lost", taker.end())
+
+    def test_no_room(self):
+        """Without room for its image a session stays as it is, and one event says why."""
+        # Root's images are not limited.
+        token = self.token("alice")
+        server = self.sleeping("server", "--image-space", "1M", "--tokens", self.tokens)
+        unix, server.address = server.address, server.tcp
+        taker = self.taker(server, 64, CRICKET_TOKEN_FILE=token)
+        server.address = unix
+        self.wait(lambda: "not-asleep" in self.names(server))
         self.assertEqual(self.session(server, taker)["state"], "running")
-        self.assertEqual(taker.end(), "")
+        self.assertIn("image-space", self.session(server, taker)["note"])
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual(self.names(server).count("not-asleep"), 1)
+
+    def test_no_worker(self):
+        """What cannot be woken now sleeps on, and its program waits."""
+        server = self.sleeping("server", "--max-sessions", "1", after="2s")
+        taker = self.taker(server, CRICKET_RECONNECT_TIMEOUT="1")
+        self.asleep(server, taker)
+        other = self.taker(server)
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(taker.ask("check", 7)))
+        asking.start()
+        # Over CRICKET_RECONNECT_TIMEOUT: it says so once.
+        while "cannot be woken yet" not in taker.process.stderr.readline():
+            other.ask("check", 7)
+        self.assertEqual(answers, [])
+        self.assertEqual(other.end(), "")
+        asking.join(60)
+        self.assertEqual(answers, [0])
+
+    def test_faults(self):
+        """If the last step fails, the session goes on; if the worker dies in it, the session comes back from its image."""
+        for fault, state in (("fail:227", "running"), ("227", None)):
+            with self.subTest(fault):
+                server = self.sleeping("server" + fault.replace(":", ""), env={"CRICKET_FAULT": fault})
+                taker = self.taker(server)
+                self.wait(lambda s=server, f=fault: ("not-asleep" if f.startswith("fail") else "lost") in self.names(s))
+                if state:
+                    self.assertEqual(self.session(server, taker)["state"], state)
+                self.assertEqual(taker.ask("check", 7), 0)
+                taker.end()
+
+    # ---- Clients that we play
+
+    def client(self, server, *capabilities):
+        """A session of a client of ours, without rings: (its connection, its id, its secret)"""
+        peer, secret = wire.Peer(server.socket), os.urandom(16)
+        self.peers.append(peer)
+        status, session = peer.hello(wire.NEW, secret=secret, capabilities=capabilities)
+        self.assertEqual(status, wire.OK)
+        return peer, session, secret
+
+    def hello(self, server, secret, session, value):
+        """The status of a hello RESUME."""
+        peer = wire.Peer(server.socket)
+        self.peers.append(peer)
+        return peer, peer.hello(wire.RESUME, secret=secret, session=session, capabilities=(("sleep", value),))[0]
+
+    def test_old_client(self):
+        """The session of a client that does not know how to sleep stays awake, which is told once."""
+        server = self.sleeping()
+        self.client(server)
+        self.wait(lambda: "not-asleep" in self.names(server))
+        (session,) = runner.sessions_of(self.tree, server)
+        self.assertEqual(session["state"], "running")
+        self.assertIn("earlier version", session["note"])
+        self.assertEqual(self.names(server).count("not-asleep"), 1)
+
+    def test_hellos(self):
+        """SLEEP is the last message; nobody without the secret keeps or wakes the session, and who has it does both."""
+        server = self.sleeping()
+        peer, session, secret = self.client(server, ("sleep", 1))
+        procedures = []
+        while SLEEP not in procedures:
+            procedures.append(wire.parse_call(wire.read_record(peer.sock))[2])
+        self.wait(lambda: runner.sessions_of(self.tree, server)[0]["state"] == "asleep")
+        for value in (1, 2):
+            self.assertEqual(self.hello(server, os.urandom(16), session, value)[1], wire.DENIED)
+        self.assertEqual(self.hello(server, secret, "0" * 12, 2)[1], wire.NO_SESSION)
+        kept, status = self.hello(server, secret, session, 2)
+        self.assertEqual(status, wire.OK)
+        # That one counts now.
+        with self.assertRaises(wire.Closed):
+            wire.read_record(peer.sock)
+        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "asleep")
+        # What it says means nothing.
+        kept.sock.send(b"nonsense")
+        self.assertEqual(self.hello(server, secret, session, 1)[1], wire.OK)
+        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "running")
 
 
 if __name__ == "__main__":

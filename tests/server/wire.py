@@ -143,11 +143,11 @@ def session_id(secret, attempt=0):
     return data.hex()[:12]
 
 
-def hello_args(kind, session="", secret=None, protocol=1, program="test", host="here", pid=4711, uid=1000):
+def hello_args(kind, session="", secret=None, protocol=1, program="test", host="here", pid=4711, uid=1000, capabilities=(("unheard-of", 7),)):
     # The session's id comes from it, so every program has its own.
     secret = secret or (os.urandom(16) if kind == NEW else bytes(16))
     return (u32(protocol) + u32(kind) + text(session) + secret + u64(0) + u64(0) + text(program) + text(host) + u32(pid) + u32(uid) +
-            text("0.1.0") + u32(1) + text("unheard-of") + u64(7))
+            text("0.1.0") + u32(len(capabilities)) + b"".join(text(name) + u64(value) for name, value in capabilities))
 
 
 def parse_hello_args(r):

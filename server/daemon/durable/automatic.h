@@ -88,6 +88,9 @@ bool ckt_automatic_forget(const char *session);
 
 /* ---- automatic_restore.c */
 
+/* Whether that peer may be the client of the session of that state: as for a session that is here. */
+int ckt_automatic_check_peer(const struct ckt_peer *peer, const struct ckt_chain_state *state,
+	char ret_message[CKT_MESSAGE_MAX]);
 /*
  * The session of a hello RESUME that is not here: from its chain.  0 and the session, which starts;
  * -ENOENT: there is none; -EACCES: the hello's secret is not its; else -errno with the reason.

@@ -455,6 +455,8 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		ckt_automatic_wait(chain);
 		return;
 	}
+	if (chain->sleeper)
+		ckt_sleep_note(chain, status);
 	ckt_ask_save(session, NULL, false, &decision);
 	if (decision.answer && chain->sleeper)
 		fail(chain, "%s", decision.reason);

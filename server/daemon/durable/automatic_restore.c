@@ -43,8 +43,7 @@ static struct ckt_session *find_restoring(struct ckt_server *server, const char 
 	return NULL;
 }
 
-/* As for a session that is here. */
-static int check_peer(const struct ckt_peer *peer, const struct ckt_chain_state *state,
+int ckt_automatic_check_peer(const struct ckt_peer *peer, const struct ckt_chain_state *state,
 	char ret_message[CKT_MESSAGE_MAX])
 {
 	const struct ckt_policy_server server = ckt_policy_server_of(peer->server);
@@ -148,7 +147,7 @@ static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *
 	if (result)
 		ckt_chain_refusal(result, chain->id, ret_message);
 	if (!result)
-		result = check_peer(peer, state, ret_message);
+		result = ckt_automatic_check_peer(peer, state, ret_message);
 	if (!result)
 		result = check_images(peer, chain->dir_fd, state, left, ret_message);
 	if (!result)
@@ -244,13 +243,13 @@ int ckt_automatic_resume(
 		return -ENOENT;
 	*ret_session = find_restoring(peer->server, id);
 	if (*ret_session)
-		return check_peer(peer, &(*ret_session)->chain->state, ret_message);
+		return ckt_automatic_check_peer(peer, &(*ret_session)->chain->state, ret_message);
 	int fd = ckt_chain_open(automatic->dir_fd, id, false);
 	if (fd < 0)
 		return -ENOENT;
 	int result = ckt_chain_read(fd, id, &state);
 	if (!result) {
-		result = check_peer(peer, &state, ret_message);
+		result = ckt_automatic_check_peer(peer, &state, ret_message);
 	} else if (result != -ENOENT && ckt_chain_keys()) {
 		ckt_chain_refusal(result, id, ret_message);
 		ckt_warning("%s", ret_message);

@@ -17,6 +17,7 @@
 #include "rpc/net.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
+#include "server/daemon/peer/peer.h"
 #include "server/daemon/policy/identity.h"
 #include "server/daemon/session/quanta.h"
 #include "server/daemon/session/session.h"
@@ -176,7 +177,7 @@ static void slept(struct ckt_session *session, void *context, int error, void *a
 			close(fd);
 		chain->state.asleep = false;
 		/* What does not answer may sleep all the same, and nobody would know. */
-		if (error && session->phase == CKT_SESSION_LIVE)
+		if (error == -ETIMEDOUT && session->phase == CKT_SESSION_LIVE)
 			ckt_session_give_up(session, "its worker does not say whether it sleeps");
 		ckt_sleep_failed(chain, error ? ckt_daemon_request_problem(error) : res->message);
 		ckt_automatic_wait(chain);
@@ -231,9 +232,17 @@ static const char *obstacle(const struct ckt_session *session)
 	}
 }
 
+void ckt_sleep_note(struct ckt_automatic_chain *chain, const struct ckt_worker_status_res *status)
+{
+	struct ckt_sleeper *sleeper = chain->sleeper;
+	sleeper->client_pid = status->client_pid;
+	sleeper->gpu = status->gpu;
+	snprintf(sleeper->program, sizeof sleeper->program, "%s", status->program_name);
+	snprintf(sleeper->host, sizeof sleeper->host, "%s", status->client);
+}
+
 static void begin(struct ckt_session *session)
 {
-	const struct ckt_worker_status_res *status = &session->status;
 	struct ckt_automatic_chain *chain = session->chain;
 	struct ckt_sleeper *sleeper = calloc(1, sizeof *sleeper);
 	if (sleeper && !chain)
@@ -247,11 +256,8 @@ static void begin(struct ckt_session *session)
 	*sleeper = (struct ckt_sleeper){.chain = chain,
 		.client.fd = -1,
 		.started = session->started,
-		.client_pid = status->client_pid,
 		.owner = session->uid,
-		.gpu = status->gpu};
-	snprintf(sleeper->program, sizeof sleeper->program, "%s", status->program_name);
-	snprintf(sleeper->host, sizeof sleeper->host, "%s", status->client);
+		.gpu = session->status.gpu};
 	chain->sleeper = sleeper;
 	int result = ckt_automatic_take_held(chain);
 	if (result)
@@ -293,6 +299,20 @@ static void client_ended(struct ckt_source *source, uint32_t events)
 	ckt_automatic_wait_for_client(sleeper->chain, RETURN_MS);
 }
 
+/* Without a connection it waits for its client as any session that may come back. */
+static void watch_client(struct ckt_sleeper *sleeper)
+{
+	struct ckt_automatic_chain *chain = sleeper->chain;
+	sleeper->client.ready = client_ended;
+	ckt_timer_clear(&chain->timer);
+	if (sleeper->client.fd >= 0 &&
+		ckt_loop_add(&sleepers.server->loop, &sleeper->client, EPOLLRDHUP))
+		drop_client(sleeper);
+	if (sleeper->client.fd < 0)
+		ckt_automatic_wait_for_client(
+			chain, (int64_t)chain->server->options.claim_timeout * 1000);
+}
+
 void ckt_sleep_settle(struct ckt_automatic_chain *chain)
 {
 	struct ckt_sleeper *sleeper = chain->sleeper;
@@ -306,15 +326,61 @@ void ckt_sleep_settle(struct ckt_automatic_chain *chain)
 		sleeper->bytes += chain->state.images[i].bytes;
 	if (!sleeper->listed)
 		list(sleeper);
-	sleeper->client.ready = client_ended;
-	if (sleeper->client.fd >= 0 &&
-		ckt_loop_add(&sleepers.server->loop, &sleeper->client, EPOLLRDHUP))
-		drop_client(sleeper);
-	if (sleeper->client.fd < 0)
-		ckt_automatic_wait_for_client(
-			chain, (int64_t)chain->server->options.claim_timeout * 1000);
+	watch_client(sleeper);
 	ckt_info("session %s sleeps: %llu KiB on this host", chain->id,
 		(unsigned long long)(sleeper->bytes + 1023) / 1024);
+}
+
+bool ckt_sleep_is_kept(const struct ckt_hello_args *hello)
+{
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
+		const ckt_capability *one = &hello->capabilities.capabilities_val[i];
+		if (strcmp(one->name, CKT_CAPABILITY_SLEEP) == 0)
+			return hello->kind == CKT_HELLO_RESUME && one->value == CKT_SLEEP_KEEP;
+	}
+	return false;
+}
+
+/* The last thing that is said over the connection; -1 if the client does not take it at once. */
+static int answer(struct ckt_peer *peer, const struct ckt_sleeper *sleeper)
+{
+	ckt_capability kept = {(char *)CKT_CAPABILITY_SLEEP, CKT_SLEEP_KEEP};
+	ckt_hello_res res = {.status = CKT_HELLO_OK,
+		.ckt_hello_res_u.ok = {.protocol = CKT_PROTOCOL_VERSION,
+			.session = sleeper->chain->id,
+			.generation = sleeper->generation,
+			.executed = sleeper->executed,
+			.server = peer->server->host,
+			.build = (char *)CKT_VERSION,
+			.capabilities = {1, &kept}}};
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_hello_res, &res);
+	return ckt_record_stream_queued(&peer->stream) ? -1
+						       : ckt_record_stream_detach(&peer->stream);
+}
+
+int ckt_sleep_keep(struct ckt_peer *peer, char ret_message[CKT_MESSAGE_MAX])
+{
+	const struct ckt_hello_args *hello = &peer->hello;
+	struct ckt_sleeper *sleeper = ckt_sleep_find(hello->session);
+	if (!sleeper)
+		return -ENOENT;
+	struct ckt_automatic_chain *chain = sleeper->chain;
+	int result = ckt_automatic_check_peer(peer, &chain->state, ret_message);
+	if (result)
+		return result;
+	snprintf(sleeper->program, sizeof sleeper->program, "%s", hello->program_name);
+	snprintf(sleeper->host, sizeof sleeper->host, "%s", hello->host);
+	sleeper->client_pid = hello->pid;
+	ckt_peer_hold(peer);
+	int fd = answer(peer, sleeper);
+	if (ckt_peer_release(peer))
+		ckt_peer_close(peer);
+	if (fd < 0)
+		return 0;
+	drop_client(sleeper);
+	sleeper->client.fd = fd;
+	watch_client(sleeper);
+	return 0;
 }
 
 void ckt_sleep_woken(struct ckt_session *session)

@@ -21,10 +21,12 @@
 
 #include "base/bounds.h"
 #include "rpc/session.h"
+#include "rpc/worker.h"
 #include "server/daemon/server.h"
 
 struct ckt_automatic_chain;
 struct ckt_identity;
+struct ckt_peer;
 struct ckt_session;
 
 struct ckt_sleeper {
@@ -52,11 +54,20 @@ struct ckt_sleeper *ckt_sleep_find(const char *session);
 unsigned ckt_sleep_count(const struct ckt_identity *identity);
 /* "asleep since 12:30, 34 MiB on this host" */
 void ckt_sleep_describe(const struct ckt_sleeper *sleeper, char *ret_text, size_t size);
+/* Whether a hello brings the new connection of a client whose session sleeps. */
+bool ckt_sleep_is_kept(const struct ckt_hello_args *hello);
+/*
+ * Keeps the peer's connection for the session that its hello names, and answers; the peer is gone then.
+ * -ENOENT: that does not sleep here; -EACCES: the secret is not its; else -errno with the reason.
+ */
+int ckt_sleep_keep(struct ckt_peer *peer, char ret_message[CKT_MESSAGE_MAX]);
 /* It ends: its images are removed. */
 void ckt_sleep_end(struct ckt_sleeper *sleeper, const char *why);
 
 /* ---- For the other files of this room */
 
+/* What its worker says of it, for listings. */
+void ckt_sleep_note(struct ckt_automatic_chain *chain, const struct ckt_worker_status_res *status);
 /* The session of the chain is held, and its image counts. */
 void ckt_sleep_held(struct ckt_automatic_chain *chain);
 /* It goes on; told once, and tried again later. */

@@ -459,6 +459,10 @@ static void session_ready(
 
 static void wait_for(struct ckt_peer *peer, struct ckt_session *session)
 {
+	if (session->sleep.falls) {
+		refuse(peer, CKT_HELLO_PARKED, "session %s falls asleep: ask again", session->id);
+		return;
+	}
 	left_greeting(peer);
 	peer->phase = CKT_PEER_WAITING;
 	ckt_record_stream_pause(&peer->stream, true);
@@ -555,10 +559,14 @@ static void come_back(struct ckt_peer *peer)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_session *session;
-	int result = peer->hello.kind == CKT_HELLO_RESUME
+	bool keep = ckt_sleep_is_kept(&peer->hello);
+	int result = keep ? ckt_sleep_keep(peer, message)
+		: peer->hello.kind == CKT_HELLO_RESUME
 		? ckt_automatic_resume(peer, &session, message)
 		: -ENOENT;
-	if (result == -ENOENT)
+	if (!result && keep)
+		return;
+	if (result == -ENOENT && !keep)
 		result = ckt_afresh_resume(peer, &session, message);
 	if (!result)
 		wait_for(peer, session);
