@@ -45,6 +45,7 @@ static struct ckt_chain_state a_state(void)
 		.acked = UINT64_MAX - 1,
 		.gpu = -1,
 		.asked = true,
+		.asleep = true,
 		.count = 2,
 		.images = {{4, 1000}, {7, 20}}};
 	memset(state.secret_hash, 0xa5, sizeof state.secret_hash);
@@ -63,7 +64,7 @@ static void test_state(void)
 	IS(memcmp(back.last, state.last, sizeof back.last), 0);
 	YES(back.owner == 1000 && back.generation == 3 && back.copy == UINT64_MAX &&
 		back.executed == 77 && back.when == 1234 && back.restores == 2 &&
-		back.acked == UINT64_MAX - 1 && back.gpu == -1 && back.asked && back.count == 2 &&
+		back.acked == UINT64_MAX - 1 && back.gpu == -1 && back.asked && back.asleep && back.count == 2 &&
 		back.images[1].number == 7 && back.images[1].bytes == 20);
 	/* Under another session's name it is none. */
 	IS(ckt_chain_read(fd, "0123456789ac", &back), -EBADMSG);
