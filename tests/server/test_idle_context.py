@@ -217,6 +217,65 @@ class IdleContext(Whole):
                 self.assertEqual(taker.ask("check", 7), 0)
                 taker.end()
 
+    def test_swapped(self):
+        """What was swapped out before sleeps as well, and its swap memory is given back."""
+        server = self.sleeping("server", "--swap-memory", "1G", "--idle-memory", "1s", after="2s")
+        taker = self.taker(server, 16)
+        self.wait(lambda: "swapped-out" in self.names(server))
+        self.asleep(server, taker)
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.asleep(server, taker)
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_full_gpu(self):
+        """A GPU without room for what sleeps: its program waits until there is some, and nothing is lost."""
+        server = self.sleeping("server", "--gpu-memory", "100M")
+        taker = self.taker(server, 60, CRICKET_RECONNECT_TIMEOUT="1")
+        self.asleep(server, taker)
+        holder = self.taker(server, 60)
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(taker.ask("check", 7)))
+        asking.start()
+        # The holder falls asleep by and by, and makes room.
+        asking.join(60)
+        self.assertEqual(answers, [0])
+        self.assertEqual(holder.end(), "")
+
+    def test_durable(self):
+        """A durable session, and one with automatic images, sleep with the same chain."""
+        server = self.sleeping("server", "--auto-checkpoint", "1s", after="2s")
+        takers = [self.taker(server), self.taker(server, CRICKET_DURABLE="1")]
+        for seed in (7, 8):
+            self.asleep(server, *takers)
+            for taker in takers:
+                self.assertEqual(taker.ask("check", seed), 0)
+                self.assertEqual(taker.ask("fill", seed + 1), 0)
+        # A crash after that is survived as ever.
+        self.asleep(server, *takers)
+        self.assertEqual([taker.ask("check", 9) for taker in takers], [0, 0])
+
+    def test_replaced(self):
+        """--replace: the next server has what sleeps, and its program notices nothing."""
+        server = self.sleeping()
+        taker = self.taker(server)
+        self.asleep(server, taker)
+        os.unlink(os.path.join(self.dir, "server", "address"))
+        second = self.server("server", "--replace", "--idle-context", "1s", "--auto-dir", self.images, env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+        second.tcp, second.address = second.address, "unix:" + second.socket
+        self.assertEqual(server.process.wait(60), 0)
+        self.asleep(second, taker)
+        self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_drained(self):
+        """A server that drains does not stop over what sleeps, and wakes it."""
+        server = self.sleeping()
+        taker = self.taker(server)
+        self.asleep(server, taker)
+        code, out, err = self.may_fail(server, "drain", "--stop", "--to", "127.0.0.1:1")
+        self.assertNotEqual(code, 0)
+        self.assertIn("1 session left", out + err)
+        self.assertEqual(taker.ask("check", 7), 0)
+
     # ---- Clients that we play
 
     def client(self, server, *capabilities):

@@ -259,6 +259,11 @@ int ckt_automatic_resume(
 	}
 	if (!result)
 		result = ckt_replica_may_start(peer->server, fd, id, ret_message);
+	if (!result && ckt_sleep_must_wait(id)) {
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"there was no room for session %s a moment ago: ask again", id);
+		result = -EAGAIN;
+	}
 	struct ckt_automatic_chain *chain =
 		result ? NULL : ckt_automatic_chain_new(peer->server, id);
 	if (!chain) {

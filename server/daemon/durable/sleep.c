@@ -33,7 +33,10 @@ enum {
 	RETURN_MS = 8000,
 	SKIP_MS = 5000, /* after a failure; doubles up to */
 	SKIP_MOST_MS = 300000,
-	/* Each has a descriptor and a directory. */
+	/* After a try to wake it that failed; doubles up to the second. */
+	WAKE_MS = 100,
+	WAKE_MOST_MS = 2000,
+	/* Each has two descriptors and a directory. */
 	SLEEPERS_MAX = 4096,
 };
 
@@ -57,6 +60,12 @@ struct ckt_sleeper *ckt_sleep_find(const char *session)
 	while (one && strcmp(one->chain->id, session) != 0)
 		one = one->next;
 	return one;
+}
+
+bool ckt_sleep_must_wait(const char *session)
+{
+	const struct ckt_sleeper *sleeper = ckt_sleep_find(session);
+	return sleeper && ckt_net_now_ms() < sleeper->not_before_ms;
 }
 
 unsigned ckt_sleep_count(const struct ckt_identity *identity)
@@ -120,6 +129,7 @@ struct ckt_sleeper *ckt_sleep_take(const char *session)
 	drop_client(sleeper);
 	sleeper->chain->sleeper = NULL;
 	sleeper->chain = NULL;
+	sleeper->tries++;
 	return sleeper;
 }
 
@@ -327,6 +337,12 @@ void ckt_sleep_settle(struct ckt_automatic_chain *chain)
 	if (!sleeper->listed)
 		list(sleeper);
 	watch_client(sleeper);
+	if (sleeper->tries) {
+		int64_t wait_ms = (int64_t)WAKE_MS << (sleeper->tries < 8 ? sleeper->tries : 8);
+		sleeper->not_before_ms =
+			ckt_net_now_ms() + (wait_ms < WAKE_MOST_MS ? wait_ms : WAKE_MOST_MS);
+		return;
+	}
 	ckt_info("session %s sleeps: %llu KiB on this host", chain->id,
 		(unsigned long long)(sleeper->bytes + 1023) / 1024);
 }

@@ -34,6 +34,8 @@ struct ckt_sleeper {
 	struct ckt_sleeper *next;    /* of those that sleep, by id */
 	struct ckt_source client;    /* its client's connection, only to see its end; fd -1 */
 	bool listed;
+	unsigned tries;        /* to wake it, in vain */
+	int64_t not_before_ms; /* CLOCK_MONOTONIC, of the next one */
 	/* For listings. */
 	time_t since, started;
 	char program[CKT_NAME_MAX + 1], host[CKT_ADDRESS_MAX + 1];
@@ -50,6 +52,8 @@ void ckt_sleep_close(struct ckt_server *server);
 const struct ckt_sleeper *ckt_sleep_first(void);
 /* NULL: none of that id sleeps. */
 struct ckt_sleeper *ckt_sleep_find(const char *session);
+/* Whether it could not be woken a moment ago: each try starts a worker. */
+bool ckt_sleep_must_wait(const char *session);
 /* How many of that owner sleep. */
 unsigned ckt_sleep_count(const struct ckt_identity *identity);
 /* "asleep since 12:30, 34 MiB on this host" */

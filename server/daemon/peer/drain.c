@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draining; see drain.h. */
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/peer/drain.h"
 
 #include <errno.h>
@@ -130,7 +131,7 @@ static const char *refusal(const struct ckt_peer *peer, const ckt_control_drain_
 		return "the list of servers is not valid: write addresses with commas between them";
 	if (args->way == CKT_CONTROL_DRAIN_STOP && !server->drain.on)
 		return "the server takes new sessions: drain it first";
-	if (args->way == CKT_CONTROL_DRAIN_STOP && server->session_count)
+	if (args->way == CKT_CONTROL_DRAIN_STOP && (server->session_count || ckt_sleep_first()))
 		return "the server has sessions: move or end them first";
 	return NULL;
 }
