@@ -183,7 +183,7 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, 1};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
 		ckt_settings.transport == CKT_TRANSPORT_SHM;
-	if (takes_rings && !conn->keeping && kind != CKT_HELLO_DATA && !conn->no_rings && ckt_net_is_local(fd))
+	if (takes_rings && kind != CKT_HELLO_DATA && !conn->keeping && !conn->no_rings && ckt_net_is_local(fd))
 		ret->list[ret->count++] =
 			(ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
 }

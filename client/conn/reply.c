@@ -256,6 +256,18 @@ static void output(const struct ckt_conn *conn, const struct ckt_output_args *ar
 	}
 }
 
+/* What only tells the client how its connection ends. */
+static int take_end(struct ckt_conn *conn, uint32_t proc, struct ckt_cursor *c)
+{
+	if (proc == CKT_CALLBACK_SLEEP)
+		return ckt_conn_take_sleep(conn, c);
+	if (proc == CKT_CALLBACK_PARKED)
+		atomic_store(&conn->parked, true);
+	else if (proc == CKT_CALLBACK_QUIESCE)
+		atomic_store(&conn->quiesce, true);
+	return 0;
+}
+
 int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 {
 	struct ckt_call_header header = {0};
@@ -275,13 +287,7 @@ int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		snprintf(conn->moved_to, sizeof conn->moved_to, "%s", args.address);
 		xdr_free((xdrproc_t)xdr_ckt_moved_args, (char *)&args);
 	}
-	if (header.proc == CKT_CALLBACK_SLEEP)
-		return ckt_conn_take_sleep(conn, c);
-	if (header.proc == CKT_CALLBACK_PARKED)
-		atomic_store(&conn->parked, true);
-	else if (header.proc == CKT_CALLBACK_QUIESCE)
-		atomic_store(&conn->quiesce, true);
-	else if (header.proc == CKT_CALLBACK_HOST_CALL) {
+	if (header.proc == CKT_CALLBACK_HOST_CALL) {
 		struct ckt_host_call_args args = {0};
 		void (*host_call)(struct ckt_conn * conn, const struct ckt_host_call_args *call) =
 			ckt_conn_host_call;
@@ -316,7 +322,7 @@ int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 			notify(conn, &args);
 	}
 	/* Ignores unknown callbacks: a later server may send more than this client knows. */
-	return 0;
+	return take_end(conn, header.proc, c);
 }
 
 static int handle_record(struct ckt_conn *conn, const uint8_t *data, size_t size)

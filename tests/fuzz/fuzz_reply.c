@@ -248,6 +248,7 @@ static void open_connection(bool keeps)
 	conn->fault_count = 0;
 	conn->receive_start = conn->receive_end = 0;
 	conn->moved_to[0] = 0;
+	conn->asleep = false;
 	conn->next_seq = 2;
 	conn->state = CKT_CONN_OPEN;
 	/* Every second one keeps what leaves the ring. */

@@ -65,12 +65,22 @@ int ckt_automatic_check_peer(const struct ckt_peer *peer, const struct ckt_chain
 	return decision.answer ? -EPERM : 0;
 }
 
+/*
+ * What woke and ran on has an image that is too old for its client, unless images are taken of it, or
+ * the client can send again what the image does not have.
+ */
+static bool is_outrun(const struct ckt_peer *peer, const struct ckt_chain_state *state)
+{
+	return !state->asked && !peer->server->automatic->seconds &&
+		peer->hello.acked > state->executed && !ckt_automatic_is_asked(&peer->hello);
+}
+
 /* Whether the session may start again at all. */
 static int check_state(const struct ckt_peer *peer, const struct ckt_chain_state *state,
 	char ret_message[CKT_MESSAGE_MAX])
 {
 	struct ckt_decision decision;
-	if (!state->count)
+	if (!state->count || is_outrun(peer, state))
 		return -ENOENT;
 	if (state->shared) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,

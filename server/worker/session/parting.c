@@ -34,18 +34,19 @@ static void tell(struct ckt_worker *worker, uint32_t proc, const char *text)
 	ckt_output_end(&worker->output);
 }
 
-/* No byte follows on this connection, which lives on. */
-static void say_sleep(struct ckt_worker *worker)
+/* No byte follows on this connection, which lives on.  False: it could not be said. */
+static bool say_sleep(struct ckt_worker *worker)
 {
 	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch,
 		CKT_CALL_HEADER_SIZE + sizeof(uint64_t));
 	if (!p)
-		return;
+		return false;
 	p = ckt_call_header_put(p,
 		&(struct ckt_call_header){
 			.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_SLEEP});
 	ckt_put_u64(p, worker->parting.executed);
 	ckt_output_end(&worker->output);
+	return true;
 }
 
 /* Tells the client where its session went, or that it was stopped on purpose. */
@@ -68,8 +69,11 @@ static void part(struct ckt_worker *worker, bool quiesce)
 		return;
 	int64_t deadline = ckt_net_now_ms() + PART_MS;
 	if (!quiesce && worker->parting.asleep) {
-		say_sleep(worker);
+		/* Who does not take it sees the end of the connection instead, and comes back. */
+		bool said = say_sleep(worker);
 		ckt_parting_flush(worker, deadline);
+		if (!said || ckt_output_waiting(&worker->output))
+			ckt_transport_finish(&worker->input.transport);
 		return;
 	}
 	if (quiesce)
