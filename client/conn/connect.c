@@ -170,9 +170,8 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 	if (kind != CKT_HELLO_DATA)
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_AGAIN, 1};
 	if (kind != CKT_HELLO_DATA)
-		ret->list[ret->count++] =
-			(ckt_capability){(char *)CKT_CAPABILITY_SLEEP,
-				conn->keeping ? CKT_SLEEP_KEEP : CKT_SLEEP_CAN};
+		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_SLEEP,
+			conn->keeping ? CKT_SLEEP_KEEP : CKT_SLEEP_CAN};
 	if (kind == CKT_HELLO_RESUME)
 		ret->count += ckt_replay_capabilities(conn, ret->list + ret->count);
 	if (kind == CKT_HELLO_RESUME && ckt_replay_asks_afresh(conn)) {
@@ -183,7 +182,8 @@ static void put_capabilities(const struct ckt_conn *conn, int fd, enum ckt_hello
 		ret->list[ret->count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, 1};
 	bool takes_rings = ckt_settings.transport == CKT_TRANSPORT_AUTO ||
 		ckt_settings.transport == CKT_TRANSPORT_SHM;
-	if (takes_rings && kind != CKT_HELLO_DATA && !conn->keeping && !conn->no_rings && ckt_net_is_local(fd))
+	if (takes_rings && kind != CKT_HELLO_DATA && !conn->keeping && !conn->no_rings &&
+		ckt_net_is_local(fd))
 		ret->list[ret->count++] =
 			(ckt_capability){(char *)CKT_CAPABILITY_RINGS, CKT_RINGS_BYTES_MAX};
 }

@@ -79,8 +79,7 @@ void ckt_conn_keep(struct ckt_conn *conn)
 	for (unsigned wait_ms = KEEP_FIRST_MS; sleeps && !kept;
 		wait_ms = wait_ms < KEEP_MOST_MS ? wait_ms * 2 : KEEP_MOST_MS) {
 		pthread_mutex_lock(&conn->state_lock);
-		sleeps = atomic_load(&conn->asleep) &&
-			atomic_load(&conn->state) == CKT_CONN_OPEN;
+		sleeps = atomic_load(&conn->asleep) && atomic_load(&conn->state) == CKT_CONN_OPEN;
 		kept = sleeps && offer(conn);
 		pthread_mutex_unlock(&conn->state_lock);
 		const struct timespec pause = {

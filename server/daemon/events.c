@@ -28,8 +28,9 @@ enum {
 
 static const char *const names[CKT_EVENTS] = {"started", "ended", "frozen", "saved", "restored",
 	"moved", "paused", "resumed", "memory-low", "lost", "unsaved", "swapped-out", "swapped-in",
-	"not-swapped", "asleep", "awake", "not-asleep", "came", "leased", "wait", "granted", "refused", "withdrawn", "freed", "left",
-	"choose", "decided", "fallback", "overdue", "back", "capped"};
+	"not-swapped", "asleep", "awake", "not-asleep", "came", "leased", "wait", "granted",
+	"refused", "withdrawn", "freed", "left", "choose", "decided", "fallback", "overdue", "back",
+	"capped"};
 
 const char *ckt_daemon_event_text(enum ckt_event_name name)
 {

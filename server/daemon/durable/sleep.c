@@ -163,7 +163,8 @@ void ckt_sleep_failed(struct ckt_automatic_chain *chain, const char *why)
 	chain->sleeper = NULL;
 	if (!session)
 		return;
-	int64_t skip_ms = (int64_t)SKIP_MS << (session->sleep.failures < 6 ? session->sleep.failures : 6);
+	int64_t skip_ms = (int64_t)SKIP_MS
+		<< (session->sleep.failures < 6 ? session->sleep.failures : 6);
 	session->sleep.failures++;
 	session->sleep.skip_until_ms =
 		ckt_net_now_ms() + (skip_ms < SKIP_MOST_MS ? skip_ms : SKIP_MOST_MS);
@@ -284,8 +285,8 @@ static void look(struct ckt_timer *timer)
 		if (since <= 0 || now_ns - since < after_ns || !is_free(s) ||
 			now_ms < s->sleep.skip_until_ms)
 			continue;
-		const char *why = sleepers.count < SLEEPERS_MAX ? obstacle(s)
-								 : "too many sessions sleep";
+		const char *why =
+			sleepers.count < SLEEPERS_MAX ? obstacle(s) : "too many sessions sleep";
 		if (why)
 			tell_awake(s, why);
 		else
@@ -293,7 +294,7 @@ static void look(struct ckt_timer *timer)
 	}
 	int64_t delay_ms = (int64_t)server->options.idle_context * 250;
 	ckt_timer_set(&server->loop, timer,
-		delay_ms < LOOK_LEAST_MS      ? LOOK_LEAST_MS
+		delay_ms < LOOK_LEAST_MS     ? LOOK_LEAST_MS
 			: delay_ms > LOOK_MS ? LOOK_MS
 					     : delay_ms);
 }
@@ -435,8 +436,7 @@ static void find(struct ckt_server *server, const char *id)
 	int lock = -1;
 	if (fd >= 0 && ckt_chain_read(fd, id, &state) == 0 && state.asleep)
 		lock = ckt_chain_lock(fd, false);
-	struct ckt_automatic_chain *chain =
-		lock >= 0 ? ckt_automatic_chain_new(server, id) : NULL;
+	struct ckt_automatic_chain *chain = lock >= 0 ? ckt_automatic_chain_new(server, id) : NULL;
 	struct ckt_sleeper *sleeper = chain ? calloc(1, sizeof *sleeper) : NULL;
 	if (!sleeper) {
 		if (chain)

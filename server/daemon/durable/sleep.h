@@ -31,8 +31,8 @@ struct ckt_session;
 
 struct ckt_sleeper {
 	struct ckt_automatic_chain *chain;
-	struct ckt_sleeper *next;    /* of those that sleep, by id */
-	struct ckt_source client;    /* its client's connection, only to see its end; fd -1 */
+	struct ckt_sleeper *next; /* of those that sleep, by id */
+	struct ckt_source client; /* its client's connection, only to see its end; fd -1 */
 	bool listed;
 	unsigned tries;        /* to wake it, in vain */
 	int64_t not_before_ms; /* CLOCK_MONOTONIC, of the next one */

@@ -417,7 +417,7 @@ static void session_ready(
 		/* What could not be woken sleeps on, and its client waits. */
 		bool asleep = !is_new && ckt_sleep_find(peer->hello.session);
 		refuse(peer,
-			asleep                   ? CKT_HELLO_PARKED
+			asleep                     ? CKT_HELLO_PARKED
 				: error == -ENODEV ? CKT_HELLO_NO_DEVICE
 						   : CKT_HELLO_FAILED,
 			"%s", message);

@@ -225,7 +225,7 @@ static void worker_gone(struct ckt_source *source, uint32_t events)
 		session->failure ? session->failure_message : message);
 	wait_call_all(&session->on_gone, session, 0, message);
 	ckt_daemon_event(session,
-		bad && !session->failure     ? CKT_EVENT_LOST
+		bad && !session->failure       ? CKT_EVENT_LOST
 			: session->sleep.falls ? CKT_EVENT_ASLEEP
 					       : CKT_EVENT_ENDED,
 		"%s", session->sleep.falls ? "it was idle for the time of --idle-context" : how);

@@ -158,7 +158,7 @@ struct ckt_session {
 	struct ckt_automatic_chain *chain;
 	bool asks_for_images; /* its client does */
 	struct ckt_daemon_sleep sleep;
-	bool cut_off;         /* nobody ended it on purpose: its client may ask for it again */
+	bool cut_off; /* nobody ended it on purpose: its client may ask for it again */
 	/* The latest reply to STATUS; filled in from the hello until then. */
 	struct ckt_worker_status_res status;
 };

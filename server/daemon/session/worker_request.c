@@ -130,8 +130,9 @@ int ckt_daemon_request_connect(struct ckt_session *session, enum ckt_link_kind k
 	int result = connect(fd, (struct sockaddr *)&address, sizeof address) ? -errno : 0;
 	if (!result) {
 		link->session = session;
-		link->stream = (struct ckt_record_stream){
-			.max_bytes = CKT_RECORD_MAX, .record = link_record, .closed = link_closed,
+		link->stream = (struct ckt_record_stream){.max_bytes = CKT_RECORD_MAX,
+			.record = link_record,
+			.closed = link_closed,
 			.take_fds = kind == CKT_LINK_LONG};
 		result = ckt_record_stream_init(&link->stream, &session->server->loop, fd);
 	}

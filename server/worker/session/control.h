@@ -24,7 +24,7 @@ struct ckt_request {
 	 * the descriptor that HOST_MEMORY brought over this connection; owned by it, -1 when taken
 	 */
 	int *memory_fd;
-	bool end;   /* after the reply */
+	bool end; /* after the reply */
 	/* the worker ends after the reply, and its session sleeps: it has not ended */
 	bool asleep;
 	bool ahead; /* a session was preloaded: it ends with this connection */

@@ -310,8 +310,8 @@ static int sleep_session(struct ckt_request *request)
 	request->asleep = !res.status;
 	if (request->asleep)
 		*message = 0;
-	int result = ckt_worker_control_reply_with(
-		request, (xdrproc_t)xdr_ckt_worker_result, &res, fd);
+	int result =
+		ckt_worker_control_reply_with(request, (xdrproc_t)xdr_ckt_worker_result, &res, fd);
 	if (fd >= 0)
 		close(fd);
 	pthread_mutex_unlock(&operation_lock);

@@ -37,8 +37,8 @@ static void tell(struct ckt_worker *worker, uint32_t proc, const char *text)
 /* No byte follows on this connection, which lives on.  False: it could not be said. */
 static bool say_sleep(struct ckt_worker *worker)
 {
-	uint8_t *p = ckt_output_begin(&worker->output, worker->client_epoch,
-		CKT_CALL_HEADER_SIZE + sizeof(uint64_t));
+	uint8_t *p = ckt_output_begin(
+		&worker->output, worker->client_epoch, CKT_CALL_HEADER_SIZE + sizeof(uint64_t));
 	if (!p)
 		return false;
 	p = ckt_call_header_put(p,

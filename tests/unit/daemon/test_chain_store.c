@@ -64,8 +64,8 @@ static void test_state(void)
 	IS(memcmp(back.last, state.last, sizeof back.last), 0);
 	YES(back.owner == 1000 && back.generation == 3 && back.copy == UINT64_MAX &&
 		back.executed == 77 && back.when == 1234 && back.restores == 2 &&
-		back.acked == UINT64_MAX - 1 && back.gpu == -1 && back.asked && back.asleep && back.count == 2 &&
-		back.images[1].number == 7 && back.images[1].bytes == 20);
+		back.acked == UINT64_MAX - 1 && back.gpu == -1 && back.asked && back.asleep &&
+		back.count == 2 && back.images[1].number == 7 && back.images[1].bytes == 20);
 	/* Under another session's name it is none. */
 	IS(ckt_chain_read(fd, "0123456789ac", &back), -EBADMSG);
 	/* As many images as there can be. */
