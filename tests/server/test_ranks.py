@@ -97,6 +97,18 @@ class Ranks(Whole):
             self.assertEqual(code, 0, err)
             self.finish(program)
 
+    def test_swap(self):
+        """Each rank's memory may leave the GPU; the next command of the program brings it back, and the sums are the same."""
+        server = self.server("s", "--swap-memory", "1G")
+        program, sessions = self.ranks(server)
+        for session in sessions:
+            code, out, err = self.command("--server", server.address, "--json", "swap", "out", session)
+            self.assertEqual((code, err), (0, ""))
+            self.assertTrue(json.loads(out)["swapped"])
+        self.assertEqual({s["state"] for s in runner.sessions_of(self.tree, server)}, {"swapped"})
+        self.go()
+        self.finish(program)
+
     def test_missing(self):
         """A rank is at a server that is not named: nothing ends, for it could not be restored."""
         server, other = self.server("s", *NETWORK), self.server("o", *NETWORK)

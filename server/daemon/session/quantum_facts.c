@@ -53,6 +53,22 @@ static void take_weight(const struct ckt_session *session, struct ckt_quantum_me
 	}
 }
 
+/*
+ * The sessions of a job that share memory or communicators: by the worker's word and the client's
+ * name.  Whoever lies is served as if its sessions had all begun to wait with the first one.
+ */
+static uint64_t gang_of(const struct ckt_session *session)
+{
+	const struct ckt_activity *page = session->quantum.page;
+	uint64_t gang = session->uid + 1;
+	if (!*session->job || !page ||
+		__atomic_load_n(&page->sleep, __ATOMIC_RELAXED) != CKT_ACTIVITY_SLEEP_TIED)
+		return 0;
+	for (const char *c = session->job; *c; c++)
+		gang = gang * 0x100000001b3u ^ (uint8_t)*c;
+	return gang | 1;
+}
+
 /* An earlier wish stays; one that is not repeated is over. */
 static void take_wish(struct ckt_session *session, int64_t now_ns)
 {
@@ -96,6 +112,7 @@ void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns)
 		/* Who cannot leave now may be waited for in a circle. */
 		s->lease.holder.swaps =
 			swaps && !member->failures && (may || s->swap.busy || member->out);
+		member->gang = gang_of(s);
 		take_weight(s, member);
 		take_wish(s, now_ns);
 		if (!member->out)

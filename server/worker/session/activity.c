@@ -59,11 +59,11 @@ static void note_sleep(struct ckt_activity *page, const struct ckt_worker *worke
 {
 	char message[CKT_MESSAGE_MAX];
 	uint32_t sleep = worker->client_fd < 0 ? CKT_ACTIVITY_SLEEP_NO_CLIENT
-		: !worker->client_sleeps       ? CKT_ACTIVITY_SLEEP_OLD_CLIENT
 		: ckt_ipc_is_shared(message, sizeof message) ||
 			ckt_session_operations.has_peers(message, sizeof message)
 		? CKT_ACTIVITY_SLEEP_TIED
-		: CKT_ACTIVITY_SLEEP_MAY;
+		: !worker->client_sleeps ? CKT_ACTIVITY_SLEEP_OLD_CLIENT
+					 : CKT_ACTIVITY_SLEEP_MAY;
 	__atomic_store_n(&page->sleep, sleep, __ATOMIC_RELAXED);
 }
 
