@@ -104,7 +104,8 @@ static void sweep(struct ckt_timer *timer)
 int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t message_size)
 {
 	const struct ckt_options *options = &server->options;
-	if (options->auto_encrypt && ((!options->auto_checkpoint && !options->idle_context) || !server->image_keys)) {
+	if (options->auto_encrypt &&
+		((!options->auto_checkpoint && !options->idle_context) || !server->image_keys)) {
 		snprintf(ret_message, message_size, "--auto-encrypt: %s",
 			server->image_keys
 				? "there are no automatic images to encrypt; give --auto-checkpoint, too"

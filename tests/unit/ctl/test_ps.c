@@ -77,7 +77,7 @@ static void test_json(void)
 	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
 		"memory_bytes", "state", "started", "job", "owner", "project", "transport", "lanes",
 		"turns", "waits", "swapping", "share_percent", "swapped_bytes", "waiting_ms",
-		"switches"};
+		"switches", "note"};
 	static ckt_control_watched one = {.session = {.session = (char *)"0123456789ab",
 						  .program_name = (char *)"",
 						  .client = (char *)"",
@@ -116,6 +116,9 @@ static void test_json(void)
 	IS(json_object_size(first), COUNT(keys));
 	for (size_t i = 0; i < COUNT(keys); i++)
 		CU_ASSERT_PTR_NOT_NULL(json_object_get(first, keys[i]));
+	TEXT(json_string_value(json_object_get(first, "note")), "a note");
+	/* Only where there is one. */
+	IS(json_object_size(json_array_get(array, 1)), COUNT(keys) - 1);
 	TEXT(json_string_value(json_object_get(first, "session")), "0123456789ab");
 	TEXT(json_string_value(json_object_get(first, "state")), "running");
 	TEXT(json_string_value(json_object_get(first, "started")), "1970-01-01T00:00:00Z");
