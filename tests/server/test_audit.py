@@ -73,6 +73,7 @@ CALLS = {
     "replica_keep": (text("0123456789ab") + text("end\n") + u32(2000), "0123456789ab", None, "refused"),
     "replica_lease": (text("0123456789ab") + u32(2000), "0123456789ab", None, "refused"),
     "replica_drop": (text("0123456789ab"), "0123456789ab", None, "refused"),
+    "replicas": (text("") + u32(0), None, None, "ok"),
     "decide": (u64(7) + u64(1) + text("") + u32(0), None, None, "refused"),  # no such event
     "facts": (u64(0), None, None, "ok"),  # the first of a connection
     "replace": (b"", None, None, "refused"),
