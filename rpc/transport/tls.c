@@ -51,29 +51,68 @@ static int bio_read(BIO *bio, char *data, int size)
 	return (int)(n < size ? n : size);
 }
 
+/* What the socket takes of it; 0: nothing now; -1 with errno. */
+static ssize_t send_some(struct ckt_tls *tls, const void *data, size_t size)
+{
+	ssize_t n;
+	do
+		n = send(tls->fd, data, size,
+			MSG_NOSIGNAL | MSG_DONTWAIT | (tls->more ? MSG_MORE : 0));
+	while (n < 0 && errno == EINTR);
+	return n < 0 && errno == EAGAIN ? 0 : n;
+}
+
+int ckt_tls_flush(struct ckt_tls *tls)
+{
+	while (tls->out_start < tls->out_end) {
+		ssize_t n =
+			send_some(tls, tls->out + tls->out_start, tls->out_end - tls->out_start);
+		if (n <= 0)
+			return n ? -errno : -EAGAIN;
+		tls->out_start += (size_t)n;
+	}
+	tls->out_start = tls->out_end = 0;
+	return 0;
+}
+
+/*
+ * The library is never left with a record that it has to write again: if it then reads new keys of the
+ * peer while it owes some itself, it writes these into the middle of that record, and fails.  So what the
+ * socket does not accept is kept here.
+ */
 static int bio_write(BIO *bio, const char *data, int size)
 {
-	const struct ckt_tls *tls = BIO_get_data(bio);
-	ssize_t n;
+	struct ckt_tls *tls = BIO_get_data(bio);
+	ssize_t n = 0;
 	BIO_clear_retry_flags(bio);
 	/* A read may answer the peer's new keys, when nobody listens any more. */
 	if (tls->finished_socket)
 		return size;
-	do
-		n = send(tls->fd, data, (size_t)size,
-			MSG_NOSIGNAL | MSG_DONTWAIT | (tls->more ? MSG_MORE : 0));
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno == EAGAIN)
-		BIO_set_retry_write(bio);
-	return (int)n;
+	if (tls->out_end == tls->out_start)
+		n = send_some(tls, data, (size_t)size);
+	if (n < 0)
+		return -1;
+	size_t rest = (size_t)(size - n);
+	if (rest > sizeof tls->out - tls->out_end) {
+		if (!n)
+			BIO_set_retry_write(bio);
+		return n ? (int)n : -1;
+	}
+	memcpy(tls->out + tls->out_end, data + n, rest);
+	tls->out_end += rest;
+	return size;
 }
 
+/* What is kept goes with the next call; the library need not wait for it. */
 static long bio_control(BIO *bio, int command, long number, void *pointer)
 {
-	(void)bio;
 	(void)number;
 	(void)pointer;
-	return command == BIO_CTRL_FLUSH;
+	if (command != BIO_CTRL_FLUSH)
+		return 0;
+	BIO_clear_retry_flags(bio);
+	int result = ckt_tls_flush(BIO_get_data(bio));
+	return result && result != -EAGAIN ? -1 : 1;
 }
 
 static BIO_METHOD *bio_method;
@@ -157,6 +196,8 @@ static ssize_t read_record(struct ckt_tls *tls, void *data, size_t size)
 		result = good ? (ssize_t)done
 			      : failed(tls, good, &tls->read_wants_write, SSL_ERROR_WANT_WRITE);
 		tls->read_empty = result == -EAGAIN;
+		/* What answers the peer may wait for the next call. */
+		ckt_tls_flush(tls);
 	}
 	pthread_mutex_unlock(&tls->lock);
 	return result;
@@ -176,42 +217,42 @@ static ssize_t tls_read(struct ckt_transport *t, void *data, size_t size)
 	return (ssize_t)done;
 }
 
-/*
- * The library wants a record that the socket did not accept again, byte for byte, and does not say
- * whether it has encrypted it: so a copy of it is kept.  0, or -errno.
- */
-static int write_kept(struct ckt_tls *tls, const void *data, size_t size)
+/* Encrypts a record, and sends what the socket takes.  0, or -errno; the credit says how many bytes. */
+static int encrypt_record(struct ckt_tls *tls, const void *data, size_t size)
 {
 	size_t done = 0;
 	ERR_clear_error();
 	errno = 0;
-	int good = SSL_write_ex(tls->ssl, data, size, &done);
+	tls->more = size > CKT_TLS_RECORD;
+	int good = SSL_write_ex(tls->ssl, data, tls->more ? (size_t)CKT_TLS_RECORD : size, &done);
 	tls->more = false;
 	tls->write_wants_read = false;
-	int result = good ? 0 : failed(tls, good, &tls->write_wants_read, SSL_ERROR_WANT_READ);
-	if (good) {
-		tls->credit = done;
-		tls->kept_size = 0;
-	} else if (result == -EAGAIN && !tls->kept_size) {
-		memcpy(tls->kept, data, size);
-		tls->kept_size = size;
+	if (!good)
+		return failed(tls, good, &tls->write_wants_read, SSL_ERROR_WANT_READ);
+	tls->credit = done;
+	return 0;
+}
+
+/* The socket has failed: so has the channel. */
+static int flush_or_fail(struct ckt_tls *tls)
+{
+	int result = ckt_tls_flush(tls);
+	if (result && result != -EAGAIN) {
+		snprintf(tls->failure, sizeof tls->failure, "%s", strerror(-result));
+		tls->error = result;
 	}
 	return result;
 }
 
-/* One record; the caller offers again what was not accepted. */
+/* One record.  It counts once the socket has all of it; until then the caller offers it again. */
 static ssize_t write_record(struct ckt_tls *tls, const void *data, size_t size)
 {
-	ssize_t result = 0;
 	pthread_mutex_lock(&tls->lock);
-	if (tls->error)
-		result = tls->error;
-	else if (tls->kept_size)
-		result = write_kept(tls, tls->kept, tls->kept_size);
-	else if (!tls->credit) {
-		tls->more = size > CKT_TLS_RECORD;
-		result = write_kept(tls, data, tls->more ? (size_t)CKT_TLS_RECORD : size);
-	}
+	ssize_t result = tls->error ? tls->error : flush_or_fail(tls);
+	if (!result && !tls->credit)
+		result = encrypt_record(tls, data, size);
+	if (!result && tls->out_start < tls->out_end)
+		result = -EAGAIN;
 	if (!result) {
 		result = (ssize_t)(tls->credit < size ? tls->credit : size);
 		tls->credit -= (size_t)result;
@@ -283,7 +324,7 @@ static unsigned tls_ready(struct ckt_transport *t, unsigned want)
 	else if (want & CKT_TRANSPORT_READ && !tls->read_empty &&
 		(SSL_has_pending(tls->ssl) || tls->ahead_start < tls->ahead_end))
 		ready |= CKT_TRANSPORT_READ;
-	if (want & CKT_TRANSPORT_WRITE && tls->credit)
+	if (want & CKT_TRANSPORT_WRITE && tls->credit && tls->out_start == tls->out_end)
 		ready |= CKT_TRANSPORT_WRITE;
 	pthread_mutex_unlock(&tls->lock);
 	return ready;
@@ -330,21 +371,15 @@ static bool tls_undelivered(struct ckt_transport *t)
 	struct ckt_tls *tls = ckt_tls_of(t);
 	struct ckt_transport socket = under(t);
 	pthread_mutex_lock(&tls->lock);
-	bool kept = tls->kept_size;
+	bool kept = tls->out_start < tls->out_end;
 	pthread_mutex_unlock(&tls->lock);
 	return kept || ckt_transport_undelivered(&socket);
 }
 
-/* What must go before the end.  0, or -EAGAIN. */
-static int flush_before_end(struct ckt_tls *tls)
+/* New keys that are not announced yet go before the end.  0, or -EAGAIN. */
+static int announce_keys(struct ckt_tls *tls)
 {
 	bool other;
-	if (tls->kept_size) {
-		int result = write_kept(tls, tls->kept, tls->kept_size);
-		if (result)
-			return result == -EAGAIN ? -EAGAIN : 0;
-	}
-	/* New keys that are not announced yet. */
 	if (!SSL_in_init(tls->ssl))
 		return 0;
 	ERR_clear_error();
@@ -354,9 +389,11 @@ static int flush_before_end(struct ckt_tls *tls)
 
 static int say_end_locked(struct ckt_tls *tls)
 {
+	if (tls->error || flush_or_fail(tls) == -EAGAIN)
+		return tls->error ? 0 : -EAGAIN;
 	if (tls->finished || tls->error)
 		return 0;
-	if (flush_before_end(tls))
+	if (announce_keys(tls))
 		return -EAGAIN;
 	if (tls->error)
 		return 0;
@@ -366,7 +403,7 @@ static int say_end_locked(struct ckt_tls *tls)
 	if (said < 0 && (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ))
 		return -EAGAIN;
 	tls->finished = true;
-	return 0;
+	return flush_or_fail(tls) == -EAGAIN ? -EAGAIN : 0;
 }
 
 int ckt_tls_say_end(struct ckt_transport *t)
@@ -405,7 +442,6 @@ static void tls_close(struct ckt_transport *t)
 	SSL_free(tls->ssl);
 	pthread_mutex_destroy(&tls->lock);
 	explicit_bzero(tls->scratch, sizeof tls->scratch);
-	explicit_bzero(tls->kept, sizeof tls->kept);
 	free(tls);
 	t->state = NULL;
 }

@@ -75,6 +75,18 @@ static int explain(struct ckt_tls *tls, char *ret_message, size_t message_size)
 	return -EPROTO;
 }
 
+/* Until the socket has accepted what the library wrote.  0 or -errno. */
+static int flush_all(struct ckt_tls *tls, struct ckt_transport *socket, int64_t deadline_ms)
+{
+	int result;
+	while ((result = ckt_tls_flush(tls)) == -EAGAIN) {
+		result = ckt_transport_wait_until(socket, CKT_TRANSPORT_WRITE, deadline_ms);
+		if (result)
+			return result;
+	}
+	return result;
+}
+
 static int shake_hands(
 	struct ckt_tls *tls, int64_t deadline_ms, char *ret_message, size_t message_size)
 {
@@ -83,14 +95,17 @@ static int shake_hands(
 	for (;;) {
 		ERR_clear_error();
 		int good = SSL_do_handshake(tls->ssl);
-		if (good == 1)
-			return 0;
-		int error = SSL_get_error(tls->ssl, good), result;
-		if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE)
+		int error = SSL_get_error(tls->ssl, good);
+		if (good != 1 && error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE)
 			return explain(tls, ret_message, message_size);
-		result = ckt_transport_wait_until(&socket,
-			error == SSL_ERROR_WANT_READ ? CKT_TRANSPORT_READ : CKT_TRANSPORT_WRITE,
-			deadline_ms);
+		int result = flush_all(tls, &socket, deadline_ms);
+		if (!result && good == 1)
+			return 0;
+		if (!result)
+			result = ckt_transport_wait_until(&socket,
+				error == SSL_ERROR_WANT_READ ? CKT_TRANSPORT_READ
+							     : CKT_TRANSPORT_WRITE,
+				deadline_ms);
 		if (result) {
 			snprintf(ret_message, message_size, "the TLS handshake: %s",
 				strerror(-result));

@@ -210,7 +210,7 @@ static void *write_main(void *opaque)
 		if (step % 97 == 0) {
 			struct ckt_tls *tls = ckt_tls_of(&ends[end]);
 			pthread_mutex_lock(&tls->lock);
-			if (!tls->kept_size)
+			if (tls->out_start == tls->out_end)
 				SSL_key_update(tls->ssl, SSL_KEY_UPDATE_REQUESTED);
 			pthread_mutex_unlock(&tls->lock);
 		}
@@ -257,8 +257,65 @@ static void test_streams(void)
 		IS(*(size_t *)wrong, 0);
 		free(wrong);
 	}
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		char why[CKT_TLS_FAILURE_MAX];
 		YES(ckt_tls_ended(&ends[i]));
+		ckt_tls_failure(&ends[i], why, sizeof why);
+		TEXT(why, "");
+	}
+	close_both();
+}
+
+enum { TINY = 3, TINY_WRITES = 4000 };
+
+static void *write_tiny(void *opaque)
+{
+	struct ckt_tls *tls = ckt_tls_of(&ends[0]);
+	(void)opaque;
+	for (size_t at = 0; at < TINY * TINY_WRITES;) {
+		uint8_t data[TINY];
+		size_t left = TINY - at % TINY;
+		for (size_t i = 0; i < left; i++)
+			data[i] = byte_at(at + i, 0);
+		ssize_t n = ckt_transport_write(&ends[0], data, left);
+		if (n == -EAGAIN)
+			ckt_transport_wait(&ends[0], CKT_TRANSPORT_WRITE, 1000);
+		else if (n < 0)
+			break;
+		else
+			at += (size_t)n;
+		pthread_mutex_lock(&tls->lock);
+		if (at % 5)
+			SSL_key_update(tls->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+		pthread_mutex_unlock(&tls->lock);
+	}
+	ckt_transport_finish(&ends[0]);
+	return NULL;
+}
+
+/* New keys that the socket has no room for, before a write that is shorter than their message. */
+static void test_tiny(void)
+{
+	char why[CKT_TLS_FAILURE_MAX];
+	pthread_t writer;
+	size_t at = 0, wrong = 0;
+	uint8_t data[64];
+	ssize_t n;
+	open_tls(4608);
+	MUST(pthread_create(&writer, NULL, write_tiny, NULL), 0);
+	while ((n = ckt_transport_read(&ends[1], data, sizeof data)) >= 0 || n == -EAGAIN) {
+		for (ssize_t i = 0; i < n; i++)
+			wrong += data[i] != byte_at(at++, 0);
+		if (n == -EAGAIN)
+			ckt_transport_wait(&ends[1], CKT_TRANSPORT_READ, 1000);
+	}
+	pthread_join(writer, NULL);
+	IS(at, TINY * TINY_WRITES);
+	IS(wrong, 0);
+	for (int i = 0; i < 2; i++) {
+		ckt_tls_failure(&ends[i], why, sizeof why);
+		TEXT(why, "");
+	}
 	close_both();
 }
 
@@ -483,6 +540,6 @@ static void test_relay(void)
 	ckt_transport_close(&ends[0]);
 }
 
-UNIT_SUITE(tls, {"streams", test_streams}, {"ends", test_ends}, {"peers", test_peers},
-	{"unknown authority", test_unknown}, {"facts", test_facts},
+UNIT_SUITE(tls, {"streams", test_streams}, {"tiny", test_tiny}, {"ends", test_ends},
+	{"peers", test_peers}, {"unknown authority", test_unknown}, {"facts", test_facts},
 	{"bad handshakes", test_bad_handshake}, {"relay", test_relay}, {"end", remove_files})
