@@ -108,7 +108,8 @@ class ReplicaTls(Chains):
         self.assertEqual(self.samples(second, "cricket_replicas_held"), {"": 1})
         self.assertGreaterEqual(self.samples(second, "cricket_replica_held_bytes")[""], 4 << 20)
         self.assertEqual(self.samples(second, "cricket_replica_behind_commands"), {})
-        # So does ps, at both.
+        # So does ps, at both; the first renewal may be on its way.
+        self.wait(lambda: self.sessions(first)[taker.session]["replica"]["when"])
         replica = self.sessions(first)[taker.session]["replica"]
         self.assertEqual((replica["server"], replica["state"], replica["behind"], replica["problem"]), (second.address, "whole", 0, None))
         self.assertEqual(replica["executed"], self.executed(taker, "second"))
