@@ -24,6 +24,7 @@
 #include "rpc/record.h"
 #include "rpc/session_key.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/events.h"
 #include "server/daemon/image/memory_images.h"
 #include "server/daemon/peer/control.h"
@@ -97,6 +98,55 @@ int __wrap_ckt_automatic_resume(
 			return 0;
 	snprintf(ret_message, CKT_MESSAGE_MAX, "no images");
 	return choice > 4 ? -ENOENT : errors[choice];
+}
+
+/* ---- Sessions that sleep: no image and no timer, only what is listed of them */
+
+static struct ckt_automatic_chain chains[SESSIONS];
+static struct ckt_sleeper asleep[SESSIONS], *first_asleep;
+
+const struct ckt_sleeper *__wrap_ckt_sleep_first(void);
+void __wrap_ckt_sleep_end(struct ckt_sleeper *sleeper, const char *why);
+int __wrap_ckt_sleep_keep(struct ckt_peer *peer, char ret_message[CKT_MESSAGE_MAX]);
+
+const struct ckt_sleeper *__wrap_ckt_sleep_first(void)
+{
+	return first_asleep;
+}
+
+void __wrap_ckt_sleep_end(struct ckt_sleeper *sleeper, const char *why)
+{
+	(void)why;
+	for (struct ckt_sleeper **at = &first_asleep; *at; at = &(*at)->next)
+		if (*at == sleeper) {
+			*at = sleeper->next;
+			return;
+		}
+	fuzz_insist(false, "it does not sleep");
+}
+
+int __wrap_ckt_sleep_keep(struct ckt_peer *peer, char ret_message[CKT_MESSAGE_MAX])
+{
+	static const int errors[] = {-ENOENT, -EACCES, -ENOMEM};
+	snprintf(ret_message, CKT_MESSAGE_MAX, "not now");
+	return errors[peer->hello.pid % 3];
+}
+
+/* By id, as control_ids are. */
+static void fall_asleep(unsigned i, uint32_t owner)
+{
+	struct ckt_sleeper **at = &first_asleep;
+	snprintf(chains[i].id, sizeof chains[i].id, "%s", control_ids[i]);
+	asleep[i] = (struct ckt_sleeper){.chain = &chains[i],
+		.owner = owner,
+		.since = 1000,
+		.program = "sleeps",
+		.host = "there",
+		.gpu = -1};
+	while (*at && strcmp((*at)->chain->id, control_ids[i]) < 0)
+		at = &(*at)->next;
+	asleep[i].next = *at;
+	*at = &asleep[i];
 }
 
 /* No process has a key here. */
@@ -484,12 +534,17 @@ static void begin(uint8_t flags, uint8_t owners, uint8_t phases)
 		server.token = single;
 		server.tokens = tokens;
 	}
+	first_asleep = NULL;
 	for (unsigned i = 0; i < SESSIONS; i++)
 		if (phases >> i & 1)
 			new_session(control_ids[i], uids[owners >> 2 * i & 3],
 				!(phases >> (4 + i) & 1));
+		else if (phases >> (4 + i) & 1)
+			fall_asleep(i, uids[owners >> 2 * i & 3]);
 	if (owners >> 7 && server.sessions)
 		server.sessions->pid = getsid(0);
+	if (owners >> 6 == 3 && server.sessions)
+		server.sessions->sleep.falls = true;
 	for (unsigned i = 0; i < SESSIONS && flags & MARKED; i++)
 		ckt_session_mark_write(&server, control_ids[i],
 			i & 1 ? CKT_MARK_MOVED : CKT_MARK_PARKED, uids[owners >> 2 * i & 3], i & 1,
