@@ -192,8 +192,10 @@ static void images_are_there(struct ckt_server *server, struct replica *replica)
 			: -EAGAIN;
 	else if (!result)
 		ckt_replicator_tell(server->replicator->process, "go", replica->id);
-	if (!result && !marked)
+	if (!result && !marked) {
 		replica->until_ms = until_ms;
+		replica->when = time(NULL);
+	}
 	if (!result)
 		return;
 	ckt_replicator_tell(server->replicator->process, "stop", replica->id);
