@@ -243,23 +243,13 @@ static int start(struct ckt_peer *peer, struct ckt_automatic_chain *chain,
 	return result;
 }
 
-int ckt_automatic_resume(
-	struct ckt_peer *peer, struct ckt_session **ret_session, char ret_message[CKT_MESSAGE_MAX])
+/* Whether the peer may have what is in that directory, now.  0, or -errno with the reason. */
+static int read_chain(const struct ckt_peer *peer, int fd, const char *id,
+	struct ckt_chain_state *ret_state, char ret_message[CKT_MESSAGE_MAX])
 {
-	struct ckt_automatic *automatic = peer->server->automatic;
-	const char *id = peer->hello.session;
-	struct ckt_chain_state state;
-	if (!automatic || !ckt_chain_id_good(id) || ckt_session_mark_exists(peer->server, id))
-		return -ENOENT;
-	*ret_session = find_restoring(peer->server, id);
-	if (*ret_session)
-		return ckt_automatic_check_peer(peer, &(*ret_session)->chain->state, ret_message);
-	int fd = ckt_chain_open(automatic->dir_fd, id, false);
-	if (fd < 0)
-		return -ENOENT;
-	int result = ckt_chain_read(fd, id, &state);
+	int result = ckt_chain_read(fd, id, ret_state);
 	if (!result) {
-		result = ckt_automatic_check_peer(peer, &state, ret_message);
+		result = ckt_automatic_check_peer(peer, ret_state, ret_message);
 	} else if (result != -ENOENT && ckt_chain_keys()) {
 		ckt_chain_refusal(result, id, ret_message);
 		ckt_warning("%s", ret_message);
@@ -274,6 +264,24 @@ int ckt_automatic_resume(
 			"there was no room for session %s a moment ago: ask again", id);
 		result = -EAGAIN;
 	}
+	return result;
+}
+
+int ckt_automatic_resume(
+	struct ckt_peer *peer, struct ckt_session **ret_session, char ret_message[CKT_MESSAGE_MAX])
+{
+	struct ckt_automatic *automatic = peer->server->automatic;
+	const char *id = peer->hello.session;
+	struct ckt_chain_state state;
+	if (!automatic || !ckt_chain_id_good(id) || ckt_session_mark_exists(peer->server, id))
+		return -ENOENT;
+	*ret_session = find_restoring(peer->server, id);
+	if (*ret_session)
+		return ckt_automatic_check_peer(peer, &(*ret_session)->chain->state, ret_message);
+	int fd = ckt_chain_open(automatic->dir_fd, id, false);
+	if (fd < 0)
+		return -ENOENT;
+	int result = read_chain(peer, fd, id, &state, ret_message);
 	struct ckt_automatic_chain *chain =
 		result ? NULL : ckt_automatic_chain_new(peer->server, id);
 	if (!chain) {
