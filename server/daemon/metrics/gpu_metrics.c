@@ -81,25 +81,28 @@ static void put_used(struct ckt_metric_writer *to, const struct gpu *gpu)
 		(double)(value_of(gpu, CKT_HEALTH_USED_BYTES, &used) ? used : gpu->held_bytes));
 }
 
+/* Nothing where NVML does not say it. */
+static void put_value(struct ckt_metric_writer *to, const struct gpu *gpu,
+	enum ckt_reader_value which, double divisor)
+{
+	uint64_t value;
+	if (value_of(gpu, which, &value))
+		put(to, gpu, (double)value / divisor);
+}
+
 static void put_busy(struct ckt_metric_writer *to, const struct gpu *gpu)
 {
-	uint64_t percent;
-	if (value_of(gpu, CKT_HEALTH_BUSY_PERCENT, &percent))
-		put(to, gpu, (double)percent / 100);
+	put_value(to, gpu, CKT_HEALTH_BUSY_PERCENT, 100);
 }
 
 static void put_celsius(struct ckt_metric_writer *to, const struct gpu *gpu)
 {
-	uint64_t degrees;
-	if (value_of(gpu, CKT_HEALTH_CELSIUS, &degrees))
-		put(to, gpu, (double)degrees);
+	put_value(to, gpu, CKT_HEALTH_CELSIUS, 1);
 }
 
 static void put_watts(struct ckt_metric_writer *to, const struct gpu *gpu)
 {
-	uint64_t milliwatts;
-	if (value_of(gpu, CKT_HEALTH_MILLIWATTS, &milliwatts))
-		put(to, gpu, (double)milliwatts / 1000);
+	put_value(to, gpu, CKT_HEALTH_MILLIWATTS, 1000);
 }
 
 static void put_throttled(struct ckt_metric_writer *to, const struct gpu *gpu)
