@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fault_point.h"
+#include "base/file_io.h"
 #include "ctl/cleanup.h"
 #include "ctl/command.h"
 #include "ctl/transfer.h"
@@ -260,7 +261,7 @@ int ckt_ctl_base_write(int dir_fd, const char *from, const char *base)
 	int fd = openat(dir_fd, "base", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	int result = write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) ? -EIO : 0;
+	int result = ckt_write_synced(fd, text, strlen(text));
 	close(fd);
 	return result;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/file_io.h"
 #include "checkpoint/format/blake3.h"
 #include "checkpoint/format/store.h"
 
@@ -63,17 +64,10 @@ int ckt_image_writer_init_open(
 
 static int append(struct ckt_image_writer *writer, const uint8_t *data, size_t size)
 {
-	while (size) {
-		ssize_t n = write(writer->fd, data, size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		size -= (size_t)n;
-		writer->offset += (uint64_t)n;
-	}
-	return 0;
+	int result = ckt_write_all(writer->fd, data, size);
+	if (!result)
+		writer->offset += size;
+	return result;
 }
 
 int ckt_image_writer_add(struct ckt_image_writer *writer, unsigned space, uint64_t address,
@@ -135,17 +129,8 @@ void ckt_image_writer_fini(struct ckt_image_writer *writer)
 
 static int read_all(int fd, uint8_t *data, size_t size, uint64_t offset)
 {
-	while (size) {
-		ssize_t n = pread(fd, data, size, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EBADMSG;
-		data += n;
-		size -= (size_t)n;
-		offset += (uint64_t)n;
-	}
-	return 0;
+	ssize_t n = ckt_read_at(fd, data, size, (off_t)offset);
+	return n < 0 ? (int)n : (size_t)n == size ? 0 : -EBADMSG;
 }
 
 static int reader_new(struct ckt_image_reader *reader, const ckt_image *image)

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
+
 /* Each use of a key has a purpose of its own, so that no text of one is good for another. */
 #define ID_PURPOSE "cricket image key"
 #define MAC_PURPOSE "cricket manifest"
@@ -54,22 +56,6 @@ static int parse(const uint8_t *data, size_t size, uint8_t ret_bytes[CKT_IMAGE_K
 	return 0;
 }
 
-static ssize_t read_some(int fd, uint8_t *data, size_t size)
-{
-	size_t have = 0;
-	while (have < size) {
-		ssize_t n = pread(fd, data + have, size - have, (off_t)have);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		have += (size_t)n;
-	}
-	return (ssize_t)have;
-}
-
 static int read_key(int fd, struct ckt_image_key *ret_key)
 {
 	uint8_t data[FILE_MAX], bytes[CKT_IMAGE_KEY_BYTES];
@@ -78,7 +64,7 @@ static int read_key(int fd, struct ckt_image_key *ret_key)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & 0077)
 		return -EPERM;
-	ssize_t n = read_some(fd, data, sizeof data);
+	ssize_t n = ckt_read_at(fd, data, sizeof data, 0);
 	int result = n < 0 ? (int)n : parse(data, (size_t)n, bytes);
 	if (!result)
 		ckt_image_key_init(ret_key, bytes);
@@ -118,15 +104,6 @@ int ckt_image_keys_add(
 	return result;
 }
 
-static int write_all(int fd, const void *data, size_t size)
-{
-	ssize_t n;
-	do
-		n = write(fd, data, size);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : (size_t)n != size ? -ENOSPC : fsync(fd) ? -errno : 0;
-}
-
 int ckt_image_key_make(const char *path, struct ckt_image_key *ret_key)
 {
 	uint8_t bytes[CKT_IMAGE_KEY_BYTES];
@@ -137,7 +114,7 @@ int ckt_image_key_make(const char *path, struct ckt_image_key *ret_key)
 		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
 	text[HEX_DIGITS] = '\n';
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int result = fd < 0 ? -errno : write_all(fd, text, HEX_DIGITS + 1);
+	int result = fd < 0 ? -errno : ckt_write_synced(fd, text, HEX_DIGITS + 1);
 	if (fd >= 0)
 		close(fd);
 	if (fd >= 0 && result)
@@ -287,7 +264,7 @@ int ckt_image_macs_read(int directory, uint8_t ret_data[CKT_IMAGE_MAC_FILE_MAX],
 		return -errno;
 	ssize_t n = fstat(fd, &st)     ? -errno
 		: !S_ISREG(st.st_mode) ? -EBADMSG
-				       : read_some(fd, data, sizeof data);
+				       : ckt_read_at(fd, data, sizeof data, 0);
 	close(fd);
 	if (n < 0)
 		return (int)n;
@@ -309,7 +286,7 @@ int ckt_image_macs_write(int directory, const struct ckt_image_macs *macs)
 		return -errno;
 	int fd = openat(
 		directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int result = fd < 0 ? -errno : write_all(fd, data, (size_t)size);
+	int result = fd < 0 ? -errno : ckt_write_synced(fd, data, (size_t)size);
 	if (fd >= 0)
 		close(fd);
 	if (!result && renameat(directory, temporary, directory, CKT_IMAGE_MAC_FILE))

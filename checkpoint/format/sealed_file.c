@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
+
 #define PURPOSE "cricket sealed file"
 
 enum {
@@ -33,41 +35,10 @@ static uint32_t get_u32(const uint8_t *from)
 	return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
 }
 
-/* The bytes that were there, or -errno. */
-static ssize_t read_some(int fd, uint8_t *data, size_t size, off_t at)
-{
-	size_t have = 0;
-	while (have < size) {
-		ssize_t n = pread(fd, data + have, size - have, at + (off_t)have);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		have += (size_t)n;
-	}
-	return (ssize_t)have;
-}
-
-static int write_all(int fd, const uint8_t *data, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, data, size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 bool ckt_sealed_is(int fd)
 {
 	uint8_t magic[4];
-	return read_some(fd, magic, sizeof magic, 0) == sizeof magic && get_u32(magic) == MAGIC;
+	return ckt_read_at(fd, magic, sizeof magic, 0) == sizeof magic && get_u32(magic) == MAGIC;
 }
 
 /* HKDF: the salt extracts, purpose and name expand. */
@@ -107,7 +78,7 @@ static void set_nonce(struct gcm_aes256_ctx *gcm, uint64_t segment, bool last)
 static int write_segments(struct gcm_aes256_ctx *gcm, uint8_t *data, int from, int to)
 {
 	for (uint64_t segment = 0;; segment++) {
-		ssize_t n = read_some(
+		ssize_t n = ckt_read_at(
 			from, data, CKT_SEALED_SEGMENT, (off_t)(segment * CKT_SEALED_SEGMENT));
 		if (n < 0)
 			return (int)n;
@@ -115,7 +86,7 @@ static int write_segments(struct gcm_aes256_ctx *gcm, uint8_t *data, int from, i
 		set_nonce(gcm, segment, last);
 		gcm_aes256_encrypt(gcm, (size_t)n, data, data);
 		gcm_aes256_digest(gcm, TAG, data + n);
-		int result = write_all(to, data, (size_t)n + TAG);
+		int result = ckt_write_all(to, data, (size_t)n + TAG);
 		if (result || last)
 			return result;
 	}
@@ -133,7 +104,7 @@ int ckt_sealed_write(const struct ckt_image_key *key, const uint8_t salt[CKT_SEA
 	uint8_t *data = malloc(CKT_SEALED_SEGMENT + TAG);
 	int result = data ? derive(key, salt, name, &gcm) : -ENOMEM;
 	if (!result)
-		result = write_all(to, header, sizeof header);
+		result = ckt_write_all(to, header, sizeof header);
 	if (!result)
 		result = write_segments(&gcm, data, from, to);
 	if (!result && fsync(to))
@@ -154,7 +125,7 @@ static int read_segments(struct gcm_aes256_ctx *gcm, uint8_t *data, int from, in
 	for (uint64_t segment = 0;; segment++) {
 		uint8_t tag[TAG];
 		off_t at = (off_t)(CKT_SEALED_HEADER + segment * (CKT_SEALED_SEGMENT + TAG));
-		ssize_t n = read_some(from, data, CKT_SEALED_SEGMENT + TAG, at);
+		ssize_t n = ckt_read_at(from, data, CKT_SEALED_SEGMENT + TAG, at);
 		if (n < TAG)
 			return n < 0 ? (int)n : -EBADMSG;
 		size_t size = (size_t)n - TAG;
@@ -164,7 +135,7 @@ static int read_segments(struct gcm_aes256_ctx *gcm, uint8_t *data, int from, in
 		gcm_aes256_digest(gcm, TAG, tag);
 		if (!memeql_sec(tag, data + size, TAG))
 			return -EBADMSG;
-		int result = write_all(to, data, size);
+		int result = ckt_write_all(to, data, size);
 		if (result || last)
 			return result;
 	}
@@ -177,7 +148,7 @@ int ckt_sealed_read(const struct ckt_image_keys *keys, const char *name, int fro
 		"it was changed since it was encrypted: restore the image from another copy";
 	uint8_t header[CKT_SEALED_HEADER];
 	struct gcm_aes256_ctx gcm;
-	if (read_some(from, header, sizeof header, 0) != sizeof header ||
+	if (ckt_read_at(from, header, sizeof header, 0) != sizeof header ||
 		get_u32(header) != MAGIC || get_u32(header + 4) != VERSION ||
 		(*salt_known && memcmp(salt, header + 16, CKT_SEALED_SALT) != 0))
 		return refuse(-EBADMSG, name, changed, ret_message, message_size);

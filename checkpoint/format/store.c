@@ -4,6 +4,7 @@
 #include "checkpoint/format/manifest_hash.h"
 #include "rpc/array_extent.h"
 #include "base/bounds.h"
+#include "base/file_io.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -289,20 +290,6 @@ int ckt_image_open(int place, enum ckt_broker_right right, unsigned directory, u
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_all(int fd, const uint8_t *data, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, data, size < 1 << 30 ? size : 1 << 30);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 static int write_manifest(int fd, const ckt_image *image)
 {
 	uint8_t *data;
@@ -310,7 +297,7 @@ static int write_manifest(int fd, const ckt_image *image)
 	int result = ckt_image_encode(image, &data, &size);
 	if (result)
 		return result;
-	result = write_all(fd, data, size);
+	result = ckt_write_all(fd, data, size);
 	if (!result && fsync(fd))
 		result = -errno;
 	if (!result)

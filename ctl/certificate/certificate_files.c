@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fault_point.h"
+#include "base/file_io.h"
 #include "ctl/client_address.h"
 
 enum { NAME_SIZE = 64 };
@@ -100,17 +101,6 @@ static void waiting_name(const struct ckt_ctl_staged *staged, const char *name, 
 	snprintf(ret, NAME_SIZE, staged->fresh ? "%s" : ".%s.new", name);
 }
 
-static int write_all(int fd, const uint8_t *data, size_t size)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = write(fd, data + done, size - done);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return fsync(fd) ? -errno : 0;
-}
-
 int ckt_ctl_staged_put(struct ckt_ctl_staged *staged, const char *name, mode_t mode,
 	const void *data, size_t size_bytes, struct ckt_ctl_problem *problem)
 {
@@ -124,7 +114,7 @@ int ckt_ctl_staged_put(struct ckt_ctl_staged *staged, const char *name, mode_t m
 	if (fd < 0)
 		return failed(staged, name, errno, problem);
 	staged->names[staged->count++] = name;
-	int result = write_all(fd, data, size_bytes);
+	int result = ckt_write_synced(fd, data, size_bytes);
 	/* Not what the umask leaves. */
 	if (!result && fchmod(fd, mode))
 		result = -errno;

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "rpc/net.h"
 
 enum {
@@ -129,15 +130,7 @@ static void __attribute__((noreturn)) probe_child(const char *library, int out)
 	dup2(null, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO);
 	probe.status = ask(library, &probe);
-	const char *p = (const char *)&probe;
-	for (size_t left = sizeof probe; left;) {
-		ssize_t n = write(out, p, left);
-		if (n <= 0)
-			_exit(EXIT_FAILURE);
-		p += n;
-		left -= (size_t)n;
-	}
-	_exit(0);
+	_exit(ckt_write_all(out, &probe, sizeof probe) ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* -errno with the reason in probe->message. */

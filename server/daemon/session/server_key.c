@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "rpc/identity.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/server.h"
@@ -60,7 +61,7 @@ static int make_key(const char *path)
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	result = write(fd, bytes, sizeof bytes) != sizeof bytes ? -EIO : fsync(fd) ? -errno : 0;
+	result = ckt_write_synced(fd, bytes, sizeof bytes);
 	close(fd);
 	if (!result && link(temporary, path) && errno != EEXIST)
 		result = -errno;

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/server.h"
 
@@ -37,20 +38,6 @@ static int check_directory(const char *path)
 		: -EPERM;
 }
 
-static int write_all(int fd, const uint8_t *data, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, data, size);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			data += n;
-			size -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 /*
  * Under a temporary name first: another server may copy at the same time, and both rename the same
  * contents.
@@ -63,7 +50,7 @@ static int write_copy(const char *target, const uint8_t *data, size_t size)
 	int fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	int result = write_all(fd, data, size);
+	int result = ckt_write_all(fd, data, size);
 	if (!result && fchmod(fd, 0755))
 		result = -errno;
 	if (close(fd) && !result)
