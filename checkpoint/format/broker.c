@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "rpc/net.h"
 
 enum {
@@ -150,19 +150,7 @@ static void release_nothing(void *context)
 
 static int start_thread(struct ckt_broker *broker)
 {
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, before;
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	/* Other threads take the signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&thread, &attributes, serve, broker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -error;
+	return ckt_thread_start(NULL, STACK_BYTES, serve, broker);
 }
 
 /* Without a thread; *ret_fd is the other end. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/until.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "client/conn/conn.h"
 #include "client/trace/gpu_track.h"
 #include "client/trace/recorder.h"
@@ -229,7 +229,6 @@ static void begin_all(void)
 void ckt_gpu_trace_start(void)
 {
 	const char *wanted = getenv("CRICKET_TRACE_GPU");
-	sigset_t all, before;
 	if (!wanted || strcmp(wanted, "1") != 0)
 		return;
 	if (!ckt_trace_get() || !ckt_trace_state.to_file) {
@@ -240,11 +239,7 @@ void ckt_gpu_trace_start(void)
 	gpu.pid = getpid();
 	sem_init(&gpu.wake, 0, 0);
 	begin_all();
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	bool running = pthread_create(&gpu.thread, NULL, follow_main, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	bool running = ckt_thread_start(&gpu.thread, 0, follow_main, NULL) == 0;
 	atomic_store(&gpu.running, running);
 	if (running)
 		ckt_trace_state.before_end = ckt_gpu_trace_end;

@@ -3,10 +3,10 @@
 #include "client/conn/lane.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "client/conn/conn.h"
 #include "client/conn/lane_set.h"
 #include "client/conn/spin.h"
@@ -260,22 +260,17 @@ static void *reader(void *opaque)
 
 int ckt_lane_set_start(struct ckt_lane_set *set)
 {
-	sigset_t all, before;
 	int error = 0;
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
 	for (unsigned i = 0; i < set->count && !error; i++) {
 		struct ckt_lane *lane = &set->lanes[i];
 		lane->set = set;
-		error = pthread_create(&lane->reader, NULL, reader, lane);
+		error = ckt_thread_start(&lane->reader, 0, reader, lane);
 		lane->reads = !error;
 		if (!error)
-			error = pthread_create(&lane->writer, NULL, writer, lane);
+			error = ckt_thread_start(&lane->writer, 0, writer, lane);
 		lane->writes = !error;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -error;
+	return error;
 }
 
 void ckt_lane_set_join(struct ckt_lane_set *set)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing the client's lanes; see lane.h. */
 #include <errno.h>
-#include <signal.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "client/conn/conn.h"
 #include "client/conn/lane_set.h"
 #include "client/conn/settings.h"
@@ -95,17 +95,11 @@ static void *open_lanes(void *opaque)
 static void begin_to_open(struct ckt_conn *conn)
 {
 	struct ckt_lanes *lanes = &conn->lanes;
-	sigset_t all, before;
 	/* It is about to end: it has nothing to do any more. */
 	if (lanes->has_opener)
 		pthread_join(lanes->opener, NULL);
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
 	lanes->failures++;
-	lanes->opening = lanes->has_opener =
-		!pthread_create(&lanes->opener, NULL, open_lanes, conn);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	lanes->opening = lanes->has_opener = !ckt_thread_start(&lanes->opener, 0, open_lanes, conn);
 }
 
 struct ckt_lane_set *ckt_lanes_get(struct ckt_conn *conn)

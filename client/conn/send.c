@@ -15,7 +15,6 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +25,7 @@
 #include "base/clock.h"
 #include "base/crowd.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/timed_wait.h"
 
 /* A bound on a wait that another thread's signal ends. */
@@ -267,17 +267,12 @@ static void *flusher_main(void *opaque)
 
 void ckt_conn_flusher_start(struct ckt_conn *conn)
 {
-	sigset_t all, before;
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&conn->flusher, NULL, flusher_main, conn);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = ckt_thread_start(&conn->flusher, 0, flusher_main, conn);
 	conn->flusher_running = !error;
 	if (error)
 		ckt_debug("cannot start a thread that sends in the background (%d): "
 			  "ignoring, every call is sent at once",
-			error);
+			-error);
 }
 
 /*

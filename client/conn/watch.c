@@ -10,11 +10,11 @@
  * needs its GPU, because it ends, must not see a message about its server.
  */
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 #include "client/conn/conn.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 enum { PATIENCE_NS = 250000000 };
 
@@ -76,20 +76,12 @@ static void *watch_main(void *opaque)
 
 void ckt_conn_watch_start(struct ckt_conn *conn)
 {
-	sigset_t all, before;
-	pthread_t thread;
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	int error = pthread_create(&thread, NULL, watch_main, conn);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int error = ckt_thread_start(NULL, 0, watch_main, conn);
 	if (error)
 		ckt_debug("cannot start a thread that watches the connection (%d): "
 			  "ignoring, the process can be saved only while it waits in a "
 			  "call",
-			error);
-	else
-		pthread_detach(thread);
+			-error);
 }
 
 void ckt_conn_watch_leave(struct ckt_conn *conn)

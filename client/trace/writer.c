@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "client/trace/event.h"
 #include "client/trace/recorder.h"
 #include "client/trace/ticks.h"
@@ -250,12 +250,7 @@ void ckt_trace_writer_start(void)
 	open_file();
 	if (writer.fd < 0)
 		return;
-	sigset_t all, before;
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	writer.running = pthread_create(&writer.thread, NULL, writer_main, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	writer.running = ckt_thread_start(&writer.thread, 0, writer_main, NULL) == 0;
 	if (!writer.running)
 		ckt_log_user("CRICKET_TRACE: cannot start the thread that writes %s: the trace "
 			     "holds the last calls of each thread only",

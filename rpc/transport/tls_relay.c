@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "rpc/net.h"
 #include "rpc/transport/tls.h"
 
@@ -158,21 +158,7 @@ static void *run(void *argument)
 
 static int start_thread(struct thread_ends *ends)
 {
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, before;
-	int result = pthread_attr_init(&attributes);
-	if (result)
-		return -result;
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	/* Signals are the program's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&thread, &attributes, run, ends);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -result;
+	return ckt_thread_start(NULL, STACK_BYTES, run, ends);
 }
 
 int ckt_tls_relay_start(struct ckt_transport *tls, int *ret_fd)

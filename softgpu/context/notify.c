@@ -5,11 +5,11 @@
  * succeeds: a budget is no limit.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "softgpu/context/notify.h"
 #include "base/fork.h"
+#include "base/thread.h"
 #include "softgpu/context/device.h"
 
 struct registration {
@@ -62,16 +62,8 @@ static void *tell(void *unused)
 /* Precondition: the lock is held. */
 static bool start_thread(void)
 {
-	sigset_t all, before;
-	pthread_t thread;
-	if (have_thread)
-		return true;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	have_thread = pthread_create(&thread, NULL, tell, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (have_thread)
-		pthread_detach(thread);
+	if (!have_thread)
+		have_thread = ckt_thread_start(NULL, 0, tell, NULL) == 0;
 	return have_thread;
 }
 

@@ -11,11 +11,11 @@
  * earlier, under the context's submit_lock, so there is no cycle.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "softgpu/stream/stream.h"
+#include "base/thread.h"
 #include "softgpu/context/context.h"
 #include "softgpu/context/log.h"
 #include "softgpu/context/object.h"
@@ -193,21 +193,11 @@ static CUresult start_thread(struct ckt_soft_stream *stream)
 {
 	if (stream->has_thread)
 		return CUDA_SUCCESS;
-	sigset_t all, before;
-	pthread_t thread;
-	pthread_attr_t attributes;
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ckt_soft_object_ref(&stream->object);
-	int error = pthread_create(&thread, &attributes, stream_main, stream);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	int error = ckt_thread_start(NULL, 0, stream_main, stream);
 	if (error) {
 		ckt_soft_object_put(&stream->object);
-		ckt_soft_say("cannot make a stream's thread: %s", strerror(error));
+		ckt_soft_say("cannot make a stream's thread: %s", strerror(-error));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	stream->has_thread = true;

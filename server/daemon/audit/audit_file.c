@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/timed_wait.h"
 #include "rpc/net.h"
 
@@ -193,17 +193,7 @@ static void *file_thread(void *opaque)
 
 static int start_thread(struct ckt_audit_file *file)
 {
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, THREAD_STACK);
-	/* The loop takes the signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int result = -pthread_create(&file->thread, &attributes, file_thread, file);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return result;
+	return ckt_thread_start(&file->thread, THREAD_STACK, file_thread, file);
 }
 
 static void file_free(struct ckt_audit_file *file)

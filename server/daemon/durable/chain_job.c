@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/sealed_chain.h"
 
@@ -89,16 +89,7 @@ static void ended(struct ckt_source *source, uint32_t events)
 /* Without a thread it is done here. */
 static void start(struct job *job)
 {
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	/* Other threads take the signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	job->threaded = pthread_create(&job->thread, &attributes, run, job) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	job->threaded = ckt_thread_start(&job->thread, STACK_BYTES, run, job) == 0;
 	if (!job->threaded)
 		run(job);
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "rpc/transport/transport.h"
 #include "server/daemon/audit/audit_pieces.h"
 #include "server/daemon/image/image_space.h"
@@ -307,9 +307,6 @@ int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_i
 	struct ckt_audit_pieces *pieces)
 {
 	struct connection *connection = calloc(1, sizeof *connection);
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, before;
 	int result = connection ? find_slot(data, fd, &connection->slot) : -ENOMEM;
 	if (result) {
 		ckt_audit_pieces_end(pieces, false);
@@ -323,15 +320,7 @@ int ckt_stage_data_serve(struct ckt_stage_data *data, int fd, const struct ckt_i
 	connection->identity = *identity;
 	connection_note(connection, true);
 	atomic_fetch_add(&data->refs, 1);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, THREAD_STACK);
-	/* The loop takes the signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = -pthread_create(&thread, &attributes, data_thread, connection);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
+	result = ckt_thread_start(NULL, THREAD_STACK, data_thread, connection);
 	if (result) {
 		ckt_audit_pieces_end(pieces, false);
 		connection_note(connection, false);

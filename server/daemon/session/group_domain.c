@@ -7,7 +7,6 @@
 #include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "rpc/net.h"
 #include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
@@ -266,18 +266,7 @@ static int ask(struct ckt_group_domain *domain, enum task task)
 /* Signals stay the loop's. */
 static int start(struct ckt_group_domain *domain)
 {
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	int error = pthread_attr_init(&attributes);
-	if (error)
-		return -error;
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&domain->thread, &attributes, run, domain);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -error;
+	return ckt_thread_start(&domain->thread, STACK_BYTES, run, domain);
 }
 
 static void stop(struct ckt_group_domain *domain)

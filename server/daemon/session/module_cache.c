@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "rpc/module_cache.h"
 #include "rpc/net.h"
 #include "server/daemon/server.h"
@@ -294,17 +294,7 @@ int ckt_module_cache_connect(struct ckt_module_cache *cache, const char *owner)
 
 static int start_thread(struct ckt_module_cache *cache)
 {
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	/* The loop's thread takes the signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&cache->thread, &attributes, run, cache);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -error;
+	return ckt_thread_start(&cache->thread, STACK_BYTES, run, cache);
 }
 
 static void free_cache(struct ckt_module_cache *cache)

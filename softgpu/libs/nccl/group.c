@@ -2,10 +2,10 @@
 /* Groups: run jobs in threads, and put work on streams. */
 #include "softgpu/libs/nccl/group.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "softgpu/libs/nccl/api.h"
 #include "softgpu/libs/nccl/issue.h"
 
@@ -121,17 +121,6 @@ static void *run_detached(void *data)
 	return NULL;
 }
 
-static bool start(pthread_t *thread, void *(*run)(void *), struct chain *chain)
-{
-	sigset_t all, before;
-	/* The program's own threads must receive its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(thread, NULL, run, chain);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return error == 0;
-}
-
 /* Removes the first job, and all jobs with the same parent, from the list. */
 static struct ckt_job *take_chain(void)
 {
@@ -157,14 +146,11 @@ static ncclResult_t run_in_background(void)
 	ncclResult_t result = ncclInProgress;
 	while (group.jobs) {
 		struct chain *chain = calloc(1, sizeof *chain);
-		pthread_t thread;
 		if (!chain)
 			return ncclSystemError;
 		chain->jobs = take_chain();
-		if (start(&thread, run_detached, chain)) {
-			pthread_detach(thread);
+		if (!ckt_thread_start(NULL, 0, run_detached, chain))
 			continue;
-		}
 		/* If no thread can start, the caller runs the jobs. */
 		run_chain(chain);
 		if (chain->result != ncclSuccess)
@@ -187,7 +173,7 @@ static ncclResult_t run_and_wait(void)
 		chains[count++].jobs = take_chain();
 	/* The caller runs the last chain. */
 	for (size_t i = 0; i + 1 < count; i++)
-		chains[i].started = start(&chains[i].thread, run_chain, &chains[i]);
+		chains[i].started = !ckt_thread_start(&chains[i].thread, 0, run_chain, &chains[i]);
 	for (size_t i = 0; i < count; i++)
 		if (!chains[i].started)
 			run_chain(&chains[i]);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "softgpu/libs/nccl/meeting.h"
 
 enum {
@@ -360,8 +360,6 @@ static int listen_at_name(void)
 /* Precondition: locked. */
 static int start(void)
 {
-	sigset_t all, before;
-	pthread_t thread;
 	if (getrandom(root.name, sizeof root.name, 0) != sizeof root.name)
 		return -errno;
 	root.listener = -1;
@@ -375,17 +373,12 @@ static int start(void)
 	}
 	root.process = getpid();
 	root.meetings = NULL;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, root_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	error = ckt_thread_start(NULL, 0, root_main, NULL);
 	if (error) {
 		stop_listening();
 		root.process = 0;
-		return -error;
 	}
-	pthread_detach(thread);
-	return 0;
+	return error;
 }
 
 ncclResult_t ckt_soft_nccl_root_make(ncclUniqueId *ret_id)

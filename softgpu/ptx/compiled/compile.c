@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cudacommon/kernel_compiler.h"
 #include "softgpu/memory/memmap.h"
 #include "softgpu/ptx/compiled/compile.h"
@@ -377,18 +378,8 @@ static void *compile_main(void *arg)
 /* Precondition: the lock is held. */
 static bool start_thread(void)
 {
-	pthread_t thread;
-	sigset_t all, old;
-	if (queue.started)
-		return true;
-	/* Only the program's own threads handle its signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (!pthread_create(&thread, NULL, compile_main, NULL)) {
-		pthread_detach(thread);
-		queue.started = true;
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!queue.started)
+		queue.started = ckt_thread_start(NULL, 0, compile_main, NULL) == 0;
 	return queue.started;
 }
 
