@@ -13,7 +13,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ('base', 'cudacommon', 'rpc', 'checkpoint', 'client', 'ctl', 'server')
 TRANSPORT = 'rpc/transport/'
 MARKS = 'rpc/record.h'
-CALLS = 'recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg read readv write writev poll ppoll select shutdown connect setsockopt getsockopt'
+CALLS = 'recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg read readv write writev poll ppoll select shutdown connect setsockopt getsockopt '\
+    'ckt_write_all ckt_write_synced'
 CALL = re.compile(r'(?<![\w.>])(' + '|'.join(CALLS.split()) + r')\(')
 MASK = re.compile(r'0x80000000\b|0x7fffffff\b|0x80000000u|0x7fffffffu', re.IGNORECASE)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
@@ -22,11 +23,12 @@ COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 # File, its calls, and what they are for.
 EXCEPTIONS = """
 base/log.c write log lines
+base/file_io.h ckt_write_all,ckt_write_synced,write files; its users stand here, too
 rpc/identity.c read,getsockopt the token file; who the accepted peer is, before it has a transport
 checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt the file broker's own sequenced-packet socket between server and worker: no records
-checkpoint/format/chunk.c write image files
-checkpoint/format/image_key.c write key files and manifest-mac
-checkpoint/format/sealed_file.c write image files
+checkpoint/format/chunk.c ckt_write_all image files
+checkpoint/format/image_key.c ckt_write_synced key files and manifest-mac
+checkpoint/format/sealed_file.c ckt_write_all image files
 ctl/claim.c connect,read whether a worker listens, and the host's boot id: no records
 ctl/drain/drain_run.c poll,read what the processes that it starts say on their stderr
 server/daemon/durable/chain_job.c write a byte that wakes the loop
@@ -40,7 +42,7 @@ server/daemon/session/spawn_proc.c getsockopt whether the kernel names a socket'
 server/daemon/session/worker_bounds.c poll whether a worker has ended
 server/daemon/peer/drain.c read the file that says that the server drains
 server/worker/session/automatic.c write a byte to the file with the session's lock
-checkpoint/format/store.c write image files
+checkpoint/format/store.c ckt_write_all image files
 server/worker/memory/freed_memory.c recv the other end of the server's byte: no records
 server/worker/session/parting.c poll sleeping
 cudacommon/kernel_compiler.c poll,recvmsg,sendmsg a socketpair to the process that compiles for workers: no records
@@ -50,7 +52,7 @@ server/worker/cage/cage.c getsockopt,read,sendmsg one descriptor for the server,
 server/daemon/peer/client_container.c getsockopt whose pidfd the accepted peer is
 base/refusal_log.c write the file of refusals that CRICKET_REFUSALS names
 ctl/cdi.c write the specification
-ctl/certificate/certificate_files.c write files of certificates and keys
+ctl/certificate/certificate_files.c ckt_write_synced files of certificates and keys
 server/daemon/log_journal.c connect,sendto the journal's socket: datagrams of its own protocol
 server/daemon/metrics/metrics.c shutdown connections of HTTP, which libmicrohttpd reads and writes
 client/conn/connect.c read the token file
@@ -68,14 +70,14 @@ ctl/client/client.c write files of a saved client
 ctl/client/criu.c poll,recv,send CRIU's own sequenced-packet socket and protocol
 ctl/client/process.c read /proc
 ctl/doctor/doctor.c read,write a pipe to a child
-ctl/files.c write files
+ctl/files.c ckt_write_synced files
 ctl/job/job_manifest.c write files
 server/daemon/audit/audit_file.c write the audit log, a file
 server/daemon/audit/journal.c connect,sendto systemd's journal
 server/daemon/image/memory_images.c read cgroup files
 server/daemon/image/stage.c read a file of the stage
 server/daemon/main.c read a signalfd
-server/daemon/nvml/driver_probe.c poll,read,write a pipe to a child
+server/daemon/nvml/driver_probe.c ckt_write_all,poll,read a pipe to a child
 server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
 server/daemon/nvml/nvml_reader.c recv,send the other end of it
 server/daemon/session/group.c recvmsg,send,sendmsg group channels, socketpairs of sequenced packets with workers
@@ -87,7 +89,7 @@ server/daemon/peer/replace.c getsockopt,read,recvmsg,sendmsg,setsockopt,write li
 server/daemon/session/turn.c recv,send turn channels, socketpairs of sequenced packets with workers
 server/daemon/session/owner_file.c read,write files of owners
 server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits
-server/daemon/session/server_key.c read,write the key file
+server/daemon/session/server_key.c ckt_write_synced,read the key file
 server/daemon/session/session_marks.c read mark files of sessions
 server/daemon/session/spawn.c read,write a pipe to a child
 server/daemon/session/spawn_cage.c read the kernel's own numbers
@@ -96,7 +98,7 @@ server/daemon/session/uid_group.c poll,read,write the files of user ids, and the
 server/daemon/session/worker_cgroup.c write files of cgroups
 server/daemon/session/uid_processes.c read /proc
 server/daemon/session/user_namespace.c read,write pipes to children
-server/daemon/session/worker_files.c write files for the worker
+server/daemon/session/worker_files.c ckt_write_all files for the worker
 server/daemon/session/worker_request.c connect a worker's socket, without waiting; its bytes are a record stream's
 server/daemon/tls/tls_keeper.c recvmsg,send two descriptors from the server, over a socketpair, and one message that it has started
 server/daemon/tls/tls_process.c poll,recv,sendmsg the other end of it
