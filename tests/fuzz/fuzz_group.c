@@ -291,6 +291,11 @@ static void say(const uint8_t *step, unsigned number)
 	unsigned count = fds[0] < 0 ? 0 : kind == PASS_TWO ? 2 : 1;
 	bool is_good = size == sizeof packet && packet.kind >= CKT_GROUP_CLAIM &&
 		packet.kind <= CKT_GROUP_ASK && (packet.kind == CKT_GROUP_ASK) == (count > 0);
+	if (packet.kind == CKT_GROUP_DROP && !(step[1] & 0x40)) {
+		/* Of the time when it had the name. */
+		run_loop();
+		take_offers(index);
+	}
 	bool was_open = sessions[index].group.open && channels[index] >= 0;
 	if (channels[index] >= 0)
 		was_open &= send_packet(channels[index], &packet, size, fds, count);
