@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small system of the build machine's own release, made by debootstrap from the mirror that apt uses here, and used by chroot.
+"""A small system of the build machine's own release or of another, made by debootstrap from the mirror that apt uses here, and used by chroot.
 
 The first one is kept below build/ as a directory; tests copy it.  Everything is mounted in a mount namespace of the test's own.
+CKT_PACKAGES_SUITE names another release for all tests, and CKT_PACKAGES_MIRROR the mirror that has it: docs/packages.md, Tests.
 """
 
 import ctypes
@@ -15,6 +16,7 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_BIND = 0x20000, 0x4000, 1 << 18, 0x1000
 SKIP = 77
 # systemd itself runs in no chroot; these are its parts that packages call.
 INCLUDED = "systemd-standalone-sysusers,systemd-standalone-tmpfiles"
+SCRIPTS = "/usr/share/debootstrap/scripts"
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,35 +47,51 @@ def release():
     return values.get("VERSION_CODENAME", "").strip('"')
 
 
-def mirror(codename):
-    """Where apt of this machine takes the release from."""
+def apt_mirror():
+    """Where apt of this machine takes its release from."""
     done = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
                           capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         uri, of, component = line.split(" ")
-        if of == codename and component == "main":
+        if of == release() and component == "main":
             return uri
     return None
 
 
-def base(cache):
+def wanted(suite):
+    """(codename, mirror): what the test asks for, else the environment, else this machine's own."""
+    given = os.environ.get("CKT_PACKAGES_SUITE")
+    if suite or not given:
+        return suite or release(), apt_mirror()
+    return given, os.environ.get("CKT_PACKAGES_MIRROR") or apt_mirror()
+
+
+def debootstrap_command(codename, target, uri):
+    """An Ubuntu that is later than this debootstrap is made like the Ubuntus it knows, whose scripts are all one; universe has INCLUDED."""
+    command = ["debootstrap", "--variant=minbase", f"--include={INCLUDED}"]
+    if os.path.exists(f"{SCRIPTS}/{codename}"):
+        is_ubuntu, script = os.path.realpath(f"{SCRIPTS}/{codename}").endswith("/gutsy"), []
+    else:
+        is_ubuntu, script = True, ["gutsy"]
+    return [*command, *(["--components=main,universe"] if is_ubuntu else []), codename, target, uri, *script]
+
+
+def base(cache, suite=None):
     """The kept system; made at the first call."""
-    codename = release()
+    codename, uri = wanted(suite)
     kept = os.path.join(cache, codename)
     if os.path.exists(os.path.join(kept, "usr/bin/dpkg")):
         return kept
-    uri = mirror(codename)
     if not shutil.which("debootstrap") or not uri:
         skip("needs debootstrap, and apt with a mirror of this release")
     partial = kept + ".partial"
     shutil.rmtree(partial, ignore_errors=True)
     os.makedirs(cache, exist_ok=True)
-    done = subprocess.run(["debootstrap", "--variant=minbase", f"--include={INCLUDED}", codename, partial, uri], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(debootstrap_command(codename, partial, uri), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         print(done.stdout[-2000:])
         shutil.rmtree(partial, ignore_errors=True)
-        skip(f"debootstrap of {codename} failed")
+        skip(f"debootstrap of {codename} failed; does the mirror have it?")
     # What dpkg does not need to know of.
     shutil.rmtree(os.path.join(partial, "var/cache/apt/archives"), ignore_errors=True)
     os.rename(partial, kept)
@@ -83,9 +101,9 @@ def base(cache):
 class System:
     """A copy of the kept system, with /proc, /dev and /tmp."""
 
-    def __init__(self, cache, root):
+    def __init__(self, cache, root, suite=None):
         self.root = root
-        subprocess.run(["cp", "-a", "--reflink=auto", base(cache), root], check=True)
+        subprocess.run(["cp", "-a", "--reflink=auto", base(cache, suite), root], check=True)
         for name in ("proc", "dev", "tmp", "run"):
             os.makedirs(self.path(name), exist_ok=True)
         must(libc.mount(b"proc", self.path("proc").encode(), b"proc", 0, None))
@@ -117,6 +135,12 @@ class System:
     def text(self, name):
         with open(self.path(name), encoding="utf-8", errors="replace") as f:
             return f.read()
+
+    def release(self):
+        """Its own name for itself, and the versions of what packages need from it."""
+        name = next(line.split("=", 1)[1].strip('"') for line in self.text("etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
+        versions = self.run("dpkg-query", "-W", "-f=${Package} ${Version}, ", "libc6", "systemd-standalone-sysusers", "dpkg", "apt").strip(", ")
+        return f"{name} ({versions})"
 
     def files(self):
         """Everything that a package could leave."""

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The .deb packages as users meet them: installed in a system of debootstrap's, used, upgraded while a session runs, removed and purged.
 
-	test_debian.py --packages DIR --programs DIR --cache DIR
+	test_debian.py --packages DIR --programs DIR --cache DIR [--suite CODENAME]
 
-The version before is the same build with a lower number.  No systemd runs in a chroot, so the server is started by hand as its unit would.
+--suite names another release than this machine's.  The version before is the same build with a lower number.  No systemd runs in a chroot, so the server is started by hand as its unit would.
 Exit status 77 where the packages are not built, or no such system can be made.
 """
 
@@ -23,8 +23,8 @@ import chroot  # noqa: E402
 BEFORE = "0.0.9"
 USER = "1000"
 NAMES = ("cricket-server", "cricket-client", "cricketctl", "cricket-soft-gpu", "cricket-dev")
-# dpkg and the files of users change with every package; dpkg keeps logs.
-MAY_STAY = ("etc/passwd", "etc/group", "etc/shadow", "etc/gshadow", "etc/.pwd.lock", "var/log/", "var/lib/dpkg/", "var/cache/", "var/lib/systemd")
+# dpkg, apt and the files of users change with every package; dpkg keeps logs.
+MAY_STAY = ("etc/passwd", "etc/group", "etc/shadow", "etc/gshadow", "etc/.pwd.lock", "var/log/", "var/lib/dpkg/", "var/lib/apt/", "var/cache/", "var/lib/systemd")
 
 
 def fail(words):
@@ -83,8 +83,13 @@ class Life:
         said = self.system.run("cricketctl", "--json", "ps", user=USER, check=False)
         return [session["session"] for session in json.loads(said)["sessions"]] if said.startswith("{") else None
 
+    def apt(self, *words):
+        """As docs/packages.md says.  What a package depends on must be there: nothing is fetched."""
+        return self.system.run("apt-get", "--yes", "--no-install-recommends", "-o", "Dir::Etc::SourceList=/dev/null", "-o", "Dir::Etc::SourceParts=/dev/null",
+                               *words)
+
     def install(self):
-        self.system.run("dpkg", "-i", *self.inside(self.before))
+        self.apt("install", *self.inside(self.before))
         for name in NAMES:
             if self.version(name) != BEFORE:
                 fail(f"{name} is not installed as {BEFORE}")
@@ -120,7 +125,7 @@ class Life:
     def upgrade(self):
         with open(self.system.path("etc/cricket/server.conf"), "a", encoding="utf-8") as f:
             f.write("grace = 11\n")
-        self.system.run("dpkg", "-i", *self.inside(self.now))
+        self.apt("install", *self.inside(self.now))
         if self.version("cricket-server") == BEFORE:
             fail("cricket-server is not upgraded")
         if "grace = 11" not in self.system.text("etc/cricket/server.conf"):
@@ -159,7 +164,7 @@ class Life:
             fail(f"dpkg -V: {changed}")
 
     def remove(self, at_first):
-        self.system.run("dpkg", "-r", *NAMES)
+        self.apt("remove", *NAMES)
         if os.path.exists(self.system.path("usr/bin/cricketctl")) or not os.path.exists(self.system.path("etc/cricket/server.conf")):
             fail("a removal takes programs, and leaves the configuration")
         kept = self.system.path("var/lib/cricket/images/kept")
@@ -178,7 +183,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("--packages", "--programs", "--cache"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--suite")
     args = parser.parse_args()
+    if args.suite == chroot.wanted(None)[0]:
+        chroot.skip(f"packages-debian tests {args.suite} already")
     now = packages(args.packages)
     program = os.path.join(args.programs, "saxpy-static")
     if not os.path.exists(program):
@@ -186,11 +194,11 @@ def main():
     chroot.own_mounts()
     with tempfile.TemporaryDirectory(prefix="cricket-debian-", ignore_cleanup_errors=True) as directory:
         before = {name: with_version(path, BEFORE, directory, directory) for name, path in now.items()}
-        system = chroot.System(args.cache, os.path.join(directory, "root"))
+        system = chroot.System(args.cache, os.path.join(directory, "root"), args.suite)
         try:
             shutil.copy(program, system.path("tmp/program"))
             system.run("install", "-d", "-o", USER, "/tmp/home")
-            at_first = system.files()
+            at_first, release = system.files(), system.release()
             life = Life(system, before, now)
             life.install()
             life.use()
@@ -204,7 +212,7 @@ def main():
             system.stop()
             for name in ("run", "tmp", "dev", "proc"):
                 chroot.libc.umount2(system.path(name).encode(), 2)
-    print("installed, used, upgraded with a session, taken over, removed and purged")
+    print(f"{release}: installed, used, upgraded with a session, taken over, removed and purged")
     return 0
 
 
