@@ -20,6 +20,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 NOTICE = re.compile(r"share/doc/cricket/.*\.copyright$")
 
 
+# Of one line that neither dpkg nor rpmbuild understands as more than a name.
+MAINTAINER = re.compile(r"[^<>@%\x00-\x1f\x7f]*[^<>@%\x00-\x20\x7f] <[A-Za-z0-9.+_-]+@[A-Za-z0-9.-]+>")
+
+
 class PackagingError(Exception):
     """What is wrong, in words for the user."""
 
@@ -54,7 +58,13 @@ def epoch():
 
 def load():
     with open(os.path.join(TOP, "packaging", "packages.toml"), "rb") as f:
-        return tomllib.load(f)
+        description = tomllib.load(f)
+    common = description["common"]
+    common["maintainer"] = os.environ.get("CRICKET_PACKAGE_MAINTAINER") or common["maintainer"]
+    if not MAINTAINER.fullmatch(common["maintainer"]):
+        raise PackagingError(f"the maintainer {common['maintainer']!r} is not of the form 'NAME <USER@HOST>'; "
+                             "set CRICKET_PACKAGE_MAINTAINER, or maintainer in packaging/packages.toml")
+    return description
 
 
 def release_directory():

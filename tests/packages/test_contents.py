@@ -22,6 +22,9 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "bundle"))
 import check  # noqa: E402
 
+sys.path.insert(0, os.path.join(HERE, "..", "..", "packaging"))
+from common import description  # noqa: E402
+
 NAMES = ("cricket-server", "cricket-client", "cricketctl", "cricket-soft-gpu", "cricket-dev")
 VALIDATE = """
 import sys
@@ -188,12 +191,44 @@ def tarball(path, wanted):
             yield f"the tarball's {member.name} belongs to {member.uname}, or is elsewhere"
 
 
+def maintainer(debs, directory):
+    """Whoever builds packages is named in all of them, by one line that is nothing else."""
+    common = description.load()["common"]["maintainer"]
+    if not re.search(r"@[a-z0-9.-]*\b(example|example\.(com|net|org))>$", common):
+        yield f"the maintainer of packages.toml, {common}, may be somebody's address"
+    says = {run("dpkg-deb", "-f", deb, "Maintainer").strip() for deb in debs}
+    says.add(run("rpm", "-qp", "--nosignature", "--qf", "%{PACKAGER}", newest(os.path.join(directory, "cricketctl-[0-9]*.rpm"))))
+    if len(says) != 1 or not description.MAINTAINER.fullmatch(*says):
+        yield f"the packages name the maintainers {sorted(says)}"
+    for given, good in (("Jané Q. Doe-Roe (packages) <jane+c@example.org>", True), ("jane@example.org", False), ("Jane <jane>", False), (" <a@b>", False),
+                        ("Jane <a@b>\nEssential: yes", False), ("Jane\nEssential: yes <a@b>", False), ("%(id) <a@b>", False), ("Jane <a@b> <c@d>", False)):
+        os.environ["CRICKET_PACKAGE_MAINTAINER"] = given
+        try:
+            if description.load()["common"]["maintainer"] != given or not good:
+                yield f"CRICKET_PACKAGE_MAINTAINER={given!r} is taken"
+        except description.PackagingError as error:
+            if good or "CRICKET_PACKAGE_MAINTAINER" not in str(error):
+                yield f"CRICKET_PACKAGE_MAINTAINER={given!r}: {error}"
+        finally:
+            del os.environ["CRICKET_PACKAGE_MAINTAINER"]
+
+
+def readme(directory):
+    """The line of README.md that installs packages takes the programs, and neither debugging information nor protocols."""
+    with open(os.path.join(HERE, "..", "..", "README.md"), encoding="utf-8") as f:
+        words = re.search(r"apt install (\S+)", f.read()).group(1).replace("build/packages/", "")
+    names = {os.path.basename(path).split("_")[0] for path in run("bash", "-c", f"printf '%s\n' {words}", cwd=directory).split()}
+    if names != set(NAMES) - {"cricket-dev"}:
+        yield f"README.md: apt install {words} takes {sorted(names)}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--packages", required=True)
     parser.add_argument("--python")
     args = parser.parse_args()
     os.umask(0o022)
+    os.environ.pop("CRICKET_PACKAGE_MAINTAINER", None)
     debs = [newest(os.path.join(args.packages, f"{name}_[0-9]*.deb")) for name in NAMES]
     debs += [newest(os.path.join(args.packages, f"{name}-dbgsym_[0-9]*.deb")) for name in NAMES if name != "cricket-dev"]
     wrong = []
@@ -204,7 +239,7 @@ def main():
         files = listed(root)
         wrong += [*lint(debs), *programs(root), *unit(root, scratch), *bills(sorted(glob.glob(os.path.join(args.packages, "*.cdx.json"))), args.python, debs)]
         wrong += [*rpms(args.packages, scratch, files), *tarball(newest(os.path.join(args.packages, "cricket-[0-9]*.tar.xz")), files)]
-        wrong += symbols(debs, root)
+        wrong += [*symbols(debs, root), *maintainer(debs, args.packages), *readme(args.packages)]
     if wrong:
         print(*wrong, sep="\n")
         return 1

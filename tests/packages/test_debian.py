@@ -4,7 +4,8 @@
 
 	test_debian.py --packages DIR --programs DIR --cache DIR [--suite CODENAME]
 
---suite names another release than this machine's.  The version before is the same build with a lower number.  No systemd runs in a chroot, so the server is started by hand as its unit would.
+--suite names another release than this machine's.
+The version before is the same build with a lower number.  No systemd runs in a chroot, so the server is started by hand as its unit would.
 Exit status 77 where the packages are not built, or no such system can be made.
 """
 
