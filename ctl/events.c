@@ -5,7 +5,9 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +19,8 @@
 #include "rpc/net.h"
 #include "rpc/session.h"
 
-enum { ANSWER_MS = 300 };
+/* LATE_MS: between the answers over two connections, which a network may delay differently. */
+enum { TIMEOUT_MS = 15000, SOON_MS = 50, LATE_MS = 250 };
 
 /* Of no use to people: a line for each piece of memory.  Records (--json) have them. */
 static bool is_for_records(const char *name)
@@ -118,65 +121,114 @@ struct follower {
 	uint64_t after;
 };
 
-/* 0 or -errno of the call; *ret_status: of printing. */
-static int follow_plain(struct follower *follower, int64_t deadline_ms, int *ret_status)
+/* An answer to any of them. */
+union page {
+	ckt_control_facts_res facts;
+	ckt_control_owned_events_res owned;
+	ckt_control_events_res plain;
+};
+
+static int print_facts(struct follower *follower, const union page *page)
+{
+	const ckt_control_facts_res *res = &page->facts;
+	int status = res->lost ? print_missed(follower->args, res->lost) : CKT_EXIT_DONE;
+	for (u_int i = 0; i < res->facts.facts_len && status == CKT_EXIT_DONE; i++)
+		status = print_event(follower->args, &res->facts.facts_val[i].event,
+			&res->facts.facts_val[i].owner, &res->facts.facts_val[i]);
+	follower->after = res->last;
+	return status;
+}
+
+static int print_owned(struct follower *follower, const union page *page)
+{
+	const ckt_control_owned_events_res *res = &page->owned;
+	int status = CKT_EXIT_DONE;
+	for (u_int i = 0; i < res->events.events_len && status == CKT_EXIT_DONE; i++)
+		status = print_event(follower->args, &res->events.events_val[i].event,
+			&res->events.events_val[i].owner, NULL);
+	follower->after = res->last;
+	return status;
+}
+
+static int print_plain(struct follower *follower, const union page *page)
 {
 	static const ckt_control_owner nobody = {.name = (char *)"", .project = (char *)""};
-	ckt_control_events_args call = {.after = follower->after};
-	ckt_control_events_res res = {0};
-	int result = ckt_net_call(follower->server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_EVENTS,
-		(xdrproc_t)xdr_ckt_control_events_args, &call,
-		(xdrproc_t)xdr_ckt_control_events_res, &res, deadline_ms, -1);
-	for (u_int i = 0; !result && i < res.events.events_len && *ret_status == CKT_EXIT_DONE; i++)
-		*ret_status = print_event(follower->args, &res.events.events_val[i], &nobody, NULL);
-	if (!result)
-		follower->after = res.last;
-	xdr_free((xdrproc_t)xdr_ckt_control_events_res, (char *)&res);
-	return result;
+	const ckt_control_events_res *res = &page->plain;
+	int status = CKT_EXIT_DONE;
+	for (u_int i = 0; i < res->events.events_len && status == CKT_EXIT_DONE; i++)
+		status = print_event(follower->args, &res->events.events_val[i], &nobody, NULL);
+	follower->after = res->last;
+	return status;
 }
 
-static int follow_owned(struct follower *follower, int64_t deadline_ms, int *ret_status)
+static bool readable(int fd, int timeout_ms)
 {
-	ckt_control_events_args call = {.after = follower->after};
-	ckt_control_owned_events_res res = {0};
-	int result = ckt_net_call(follower->server.fd, CRICKET_CONTROL_PROG,
-		CKT_CONTROL_OWNED_EVENTS, (xdrproc_t)xdr_ckt_control_events_args, &call,
-		(xdrproc_t)xdr_ckt_control_owned_events_res, &res, deadline_ms, -1);
-	for (u_int i = 0; !result && i < res.events.events_len && *ret_status == CKT_EXIT_DONE; i++)
-		*ret_status = print_event(follower->args, &res.events.events_val[i].event,
-			&res.events.events_val[i].owner, NULL);
-	if (!result)
-		follower->after = res.last;
-	xdr_free((xdrproc_t)xdr_ckt_control_owned_events_res, (char *)&res);
-	return result;
+	struct pollfd one = {.fd = fd, .events = POLLIN};
+	return poll(&one, 1, timeout_ms) > 0;
 }
 
-static int follow_facts(struct follower *follower, int64_t deadline_ms, int *ret_status)
+/*
+ * Existing events are told at once.  If none comes, the server either waits for the next one or is
+ * slow.  Once it has answered another question, it has read the first one, too.  0, -ENODATA: there
+ * are none, or -errno: it does not answer.
+ */
+static int wait_for_existing(struct follower *follower)
 {
-	ckt_control_events_args call = {.after = follower->after};
-	ckt_control_facts_res res = {0};
-	int result = ckt_net_call(follower->server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_FACTS,
-		(xdrproc_t)xdr_ckt_control_events_args, &call, (xdrproc_t)xdr_ckt_control_facts_res,
-		&res, deadline_ms, -1);
-	if (!result && res.lost)
-		*ret_status = print_missed(follower->args, res.lost);
-	for (u_int i = 0; !result && i < res.facts.facts_len && *ret_status == CKT_EXIT_DONE; i++)
-		*ret_status = print_event(follower->args, &res.facts.facts_val[i].event,
-			&res.facts.facts_val[i].owner, &res.facts.facts_val[i]);
+	struct ckt_ctl_server other;
+	ckt_control_info_res info = {0};
+	char message[1200];
+	if (readable(follower->server.fd, SOON_MS))
+		return 0;
+	if (ckt_ctl_try_connect(follower->args, &other, message, sizeof message) != CKT_EXIT_DONE)
+		return -ENOTCONN;
+	int result = ckt_net_call(other.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_INFO, NULL, NULL,
+		(xdrproc_t)xdr_ckt_control_info_res, &info, ckt_net_now_ms() + TIMEOUT_MS, -1);
+	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
+	ckt_ctl_disconnect(&other);
+	if (result)
+		return result;
+	return readable(follower->server.fd, LATE_MS) ? 0 : -ENODATA;
+}
+
+/* 0 or -errno of the call; *ret_status: of printing. */
+static int follow_one(struct follower *follower, int *ret_status)
+{
+	static const struct {
+		uint32_t proc;
+		xdrproc_t xdr;
+		int (*print)(struct follower *, const union page *);
+	} calls[] = {
+		[TELLS_FACTS] = {CKT_CONTROL_FACTS, (xdrproc_t)xdr_ckt_control_facts_res,
+			print_facts},
+		[TELLS_OWNERS] = {CKT_CONTROL_OWNED_EVENTS,
+			(xdrproc_t)xdr_ckt_control_owned_events_res, print_owned},
+		[TELLS_EVENTS] = {CKT_CONTROL_EVENTS, (xdrproc_t)xdr_ckt_control_events_res,
+			print_plain},
+	};
+	ckt_control_events_args args = {.after = follower->after};
+	union page page;
+	uint32_t xid;
+	memset(&page, 0, sizeof page);
+	int result = ckt_net_ask(follower->server.fd, CRICKET_CONTROL_PROG,
+		calls[follower->tells].proc, (xdrproc_t)xdr_ckt_control_events_args, &args,
+		ckt_net_now_ms() + TIMEOUT_MS, -1, &xid);
+	if (!result && !follower->args->follow)
+		result = wait_for_existing(follower);
 	if (!result)
-		follower->after = res.last;
-	xdr_free((xdrproc_t)xdr_ckt_control_facts_res, (char *)&res);
+		result = ckt_net_answer(
+			follower->server.fd, xid, calls[follower->tells].xdr, &page, -1);
+	if (!result)
+		*ret_status = calls[follower->tells].print(follower, &page);
+	xdr_free(calls[follower->tells].xdr, (char *)&page);
 	return result;
 }
 
 /* A server that does not know the call ends the connection. */
-static int follow(struct follower *follower, int64_t deadline_ms, int *ret_status)
+static int follow(struct follower *follower, int *ret_status)
 {
-	static int (*const calls[])(struct follower *, int64_t, int *) = {
-		follow_facts, follow_owned, follow_plain};
 	for (;;) {
-		int result = calls[follower->tells](follower, deadline_ms, ret_status);
-		if (!result || result == -ETIMEDOUT || follower->tells == TELLS_EVENTS ||
+		int result = follow_one(follower, ret_status);
+		if (!result || result == -ENODATA || follower->tells == TELLS_EVENTS ||
 			follower->after)
 			return result;
 		ckt_ctl_disconnect(&follower->server);
@@ -187,7 +239,6 @@ static int follow(struct follower *follower, int64_t deadline_ms, int *ret_statu
 	}
 }
 
-/* Existing events arrive at once; if the server waits, there are none. */
 int ckt_ctl_events(const struct ckt_ctl_args *args)
 {
 	struct follower follower = {.args = args};
@@ -195,9 +246,8 @@ int ckt_ctl_events(const struct ckt_ctl_args *args)
 	if (status != CKT_EXIT_DONE)
 		return status;
 	while (status == CKT_EXIT_DONE) {
-		int result = follow(
-			&follower, args->follow ? -1 : ckt_net_now_ms() + ANSWER_MS, &status);
-		if (!args->follow && result == -ETIMEDOUT)
+		int result = follow(&follower, &status);
+		if (!args->follow && result == -ENODATA)
 			break;
 		if (result) {
 			fprintf(stderr, "cricketctl: the server at %s does not answer: %s\n",

@@ -64,8 +64,8 @@ int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr_proc, void *ret)
 	return 0;
 }
 
-int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
-	xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms, int pass_fd)
+int ckt_net_ask(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	int64_t deadline_ms, int pass_fd, uint32_t *ret_xid)
 {
 	static uint32_t next_xid;
 	uint32_t xid = __atomic_add_fetch(&next_xid, 1, __ATOMIC_RELAXED);
@@ -76,9 +76,16 @@ int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void 
 		return result;
 	result = ckt_net_write_record(fd, data, size, deadline_ms, pass_fd);
 	free(data);
-	if (result)
-		return result;
-	result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, NULL);
+	if (!result)
+		*ret_xid = xid;
+	return result;
+}
+
+int ckt_net_answer(int fd, uint32_t xid, xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms)
+{
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_read_record(fd, CKT_RECORD_MAX, deadline_ms, &data, &size, NULL);
 	if (result)
 		return result;
 	struct ckt_cursor c = {.p = data, .end = data + size};
@@ -89,4 +96,12 @@ int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void 
 		result = ckt_net_decode(&c, xdr_res, ret_res);
 	free(data);
 	return result;
+}
+
+int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms, int pass_fd)
+{
+	uint32_t xid;
+	int result = ckt_net_ask(fd, prog, proc, xdr_args, args, deadline_ms, pass_fd, &xid);
+	return result ? result : ckt_net_answer(fd, xid, xdr_res, ret_res, deadline_ms);
 }

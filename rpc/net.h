@@ -149,3 +149,7 @@ int ckt_net_decode(const struct ckt_cursor *c, xdrproc_t xdr, void *ret);
  */
 int ckt_net_call(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
 	xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms, int pass_fd);
+/* Its two halves, for a caller that does something in between. */
+int ckt_net_ask(int fd, uint32_t prog, uint32_t proc, xdrproc_t xdr_args, void *args,
+	int64_t deadline_ms, int pass_fd, uint32_t *ret_xid);
+int ckt_net_answer(int fd, uint32_t xid, xdrproc_t xdr_res, void *ret_res, int64_t deadline_ms);

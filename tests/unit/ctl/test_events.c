@@ -7,6 +7,7 @@
 #include <rpc/rpc.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/command.h"
 #include "ctl/subcommands.h"
@@ -167,4 +168,28 @@ static void test_events(void)
 	}
 }
 
-UNIT_SUITE(events, {"events", test_events}, {"owners", test_owners}, {"facts", test_facts})
+/* The server stands still for longer than anybody waits for a line; then it tells one, and ends. */
+static bool slow_facts(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	if (!pages)
+		usleep(700000);
+	return facts(args, fd, ret_xdr, ret_res);
+}
+
+static void test_slow_server(void)
+{
+	static ckt_control_info_res info = {.build = (char *)"",
+		.host = (char *)"",
+		.driver = (char *)"",
+		.socket = (char *)""};
+	begin();
+	pages = 0;
+	replies[CKT_CONTROL_FACTS].answer = slow_facts;
+	replies[CKT_CONTROL_INFO] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_info_res, &info, NULL};
+	IS(run(ckt_ctl_events, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_NO_SERVER);
+	HAS(out, "choose");
+}
+
+UNIT_SUITE(events, {"events", test_events}, {"owners", test_owners}, {"facts", test_facts},
+	{"slow_server", test_slow_server})
