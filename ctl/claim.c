@@ -174,10 +174,10 @@ static bool may_be(const ckt_control_session *one, const struct facts *facts)
 
 static enum verdict ask_list(struct ckt_ctl_server *server, const struct facts *facts)
 {
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	enum verdict verdict = UNKNOWN;
 	for (bool more = true; more && verdict != THERE;) {
-		ckt_control_list_args call = {.after = after};
+		ckt_control_list_args call = {.after = pages.after};
 		ckt_control_list_res res = {0};
 		if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_LIST,
 			    (xdrproc_t)xdr_ckt_control_list_args, &call,
@@ -185,13 +185,17 @@ static enum verdict ask_list(struct ckt_ctl_server *server, const struct facts *
 			    -1))
 			return UNKNOWN;
 		verdict = GONE;
+		const char *last = NULL;
 		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
+			last = res.sessions.sessions_val[i].session;
 			if (may_be(&res.sessions.sessions_val[i], facts))
 				verdict = THERE;
-			snprintf(after, sizeof after, "%s", res.sessions.sessions_val[i].session);
 		}
-		more = res.more && res.sessions.sessions_len;
+		int next = ckt_ctl_pages_next(&pages, res.more, last);
+		more = next > 0;
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+		if (next < 0 && verdict != THERE)
+			return UNKNOWN;
 	}
 	return verdict;
 }

@@ -65,15 +65,16 @@ static void read_all_replicas(const struct ckt_ctl_args *args, struct ckt_ctl_du
 		return;
 	bool good = true;
 	for (int held = 0; held < 2 && good; held++) {
-		const char *after = "";
+		struct ckt_ctl_pages pages = {0};
 		durable->held_from = durable->replica_count;
-		while (good && after) {
-			good = read_replicas(&server, after, held, durable);
+		for (bool more = true; good && more;) {
+			good = read_replicas(&server, pages.after, held, durable);
 			const ckt_control_replicas_res *page =
 				good ? &durable->replicas[durable->replica_count - 1] : NULL;
 			u_int count = page ? page->replicas.replicas_len : 0;
-			after = count && page->more ? page->replicas.replicas_val[count - 1].session
-						    : NULL;
+			more = count &&
+				ckt_ctl_pages_next(&pages, page->more,
+					page->replicas.replicas_val[count - 1].session) > 0;
 		}
 	}
 	ckt_ctl_disconnect(&server);
@@ -82,15 +83,16 @@ static void read_all_replicas(const struct ckt_ctl_args *args, struct ckt_ctl_du
 void ckt_ctl_durable_read(const struct ckt_ctl_args *args, struct ckt_ctl_durable *ret_durable)
 {
 	struct ckt_ctl_server server;
-	const char *after = "";
+	struct ckt_ctl_pages pages = {0};
 	*ret_durable = (struct ckt_ctl_durable){0};
 	if (ckt_ctl_connect(args, &server) != CKT_EXIT_DONE)
 		return;
-	while (read_page(&server, after, ret_durable)) {
+	while (read_page(&server, pages.after, ret_durable)) {
 		const ckt_control_durable_res *page = &ret_durable->pages[ret_durable->count - 1];
-		if (!page->more || !page->sessions.sessions_len)
+		u_int count = page->sessions.sessions_len;
+		const char *last = count ? page->sessions.sessions_val[count - 1].session : NULL;
+		if (ckt_ctl_pages_next(&pages, page->more, last) <= 0)
 			break;
-		after = page->sessions.sessions_val[page->sessions.sessions_len - 1].session;
 	}
 	ckt_ctl_disconnect(&server);
 	if (ret_durable->count)

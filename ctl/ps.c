@@ -55,20 +55,21 @@ static bool jobs_add(struct jobs *jobs, const ckt_control_job *one)
 static void jobs_read(const struct ckt_ctl_args *args, struct jobs *jobs)
 {
 	struct ckt_ctl_server server;
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	bool more = ckt_ctl_connect(args, &server) == CKT_EXIT_DONE, connected = more;
 	while (more) {
-		ckt_control_list_args call = {.after = after};
+		ckt_control_list_args call = {.after = pages.after};
 		ckt_control_jobs_res res = {0};
 		more = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_JOBS,
 			       (xdrproc_t)xdr_ckt_control_list_args, &call,
 			       (xdrproc_t)xdr_ckt_control_jobs_res, &res,
 			       ckt_net_now_ms() + TIMEOUT_MS, -1) == 0;
+		const char *last = NULL;
 		for (u_int i = 0; i < res.sessions.sessions_len && more; i++) {
-			snprintf(after, sizeof after, "%s", res.sessions.sessions_val[i].session);
+			last = res.sessions.sessions_val[i].session;
 			more = jobs_add(jobs, &res.sessions.sessions_val[i]);
 		}
-		more = more && res.more && res.sessions.sessions_len;
+		more = more && ckt_ctl_pages_next(&pages, res.more, last) > 0;
 		xdr_free((xdrproc_t)xdr_ckt_control_jobs_res, (char *)&res);
 	}
 	if (connected)
@@ -286,10 +287,10 @@ static void print_head(const struct ckt_ctl_args *args)
 static int print_pages(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	const struct listing *listing)
 {
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	bool more = true;
 	for (unsigned page = 0; more; page++) {
-		ckt_control_list_args list_args = {.after = after};
+		ckt_control_list_args list_args = {.after = pages.after};
 		ckt_control_list_res res = {0};
 		ckt_control_connections_res connections;
 		int status = ckt_ctl_call(server, CKT_CONTROL_LIST,
@@ -299,7 +300,7 @@ static int print_pages(const struct ckt_ctl_args *args, struct ckt_ctl_server *s
 			return status;
 		if (!page)
 			print_head(args);
-		connections_read(args, after, &connections);
+		connections_read(args, pages.after, &connections);
 		print_page(args, &res,
 			(struct beside){.connections = &connections,
 				.turns = &listing->turns,
@@ -309,11 +310,12 @@ static int print_pages(const struct ckt_ctl_args *args, struct ckt_ctl_server *s
 				.watched = &listing->watched},
 			&listing->jobs, listing->list);
 		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
-		if (res.sessions.sessions_len)
-			snprintf(after, sizeof after, "%s",
-				res.sessions.sessions_val[res.sessions.sessions_len - 1].session);
-		more = res.more && res.sessions.sessions_len;
+		u_int count = res.sessions.sessions_len;
+		status = ckt_ctl_pages_turn(&pages, server, res.more,
+			count ? res.sessions.sessions_val[count - 1].session : NULL, &more);
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+		if (status != CKT_EXIT_DONE)
+			return status;
 	}
 	return CKT_EXIT_DONE;
 }

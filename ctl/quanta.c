@@ -48,16 +48,16 @@ void ckt_ctl_quanta_read(const struct ckt_ctl_args *args, struct ckt_ctl_quanta 
 {
 	/* A connection of its own: an older server ends it. */
 	struct ckt_ctl_server server;
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	*ret_quanta = (struct ckt_ctl_quanta){0};
 	if (ckt_ctl_connect(args, &server) != CKT_EXIT_DONE)
 		return;
-	while (read_page(&server, after, ret_quanta)) {
+	while (read_page(&server, pages.after, ret_quanta)) {
 		const ckt_control_quanta_res *page = &ret_quanta->pages[ret_quanta->count - 1];
 		u_int count = page->sessions.sessions_len;
-		if (!page->more || !count)
+		const char *last = count ? page->sessions.sessions_val[count - 1].session : NULL;
+		if (ckt_ctl_pages_next(&pages, page->more, last) <= 0)
 			break;
-		snprintf(after, sizeof after, "%s", page->sessions.sessions_val[count - 1].session);
 	}
 	ckt_ctl_disconnect(&server);
 }

@@ -184,6 +184,30 @@ int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_arg
 	return CKT_EXIT_NO_SERVER;
 }
 
+int ckt_ctl_pages_next(struct ckt_ctl_pages *pages, bool more, const char *last)
+{
+	if (!more || !last)
+		return 0;
+	if (strcmp(last, pages->after) <= 0 || ++pages->count >= CKT_CTL_PAGES_MAX)
+		return -EPROTO;
+	snprintf(pages->after, sizeof pages->after, "%s", last);
+	return 1;
+}
+
+int ckt_ctl_pages_turn(struct ckt_ctl_pages *pages, const struct ckt_ctl_server *server, bool more,
+	const char *last, bool *ret_more)
+{
+	int result = ckt_ctl_pages_next(pages, more, last);
+	*ret_more = result > 0;
+	if (result >= 0)
+		return CKT_EXIT_DONE;
+	fprintf(stderr,
+		"cricketctl: the list of sessions of the server at %s never ends; is it a "
+		"cricket-server?\n",
+		server->address);
+	return CKT_EXIT_NO_SERVER;
+}
+
 int ckt_ctl_result(const ckt_control_result *result)
 {
 	char clean[CKT_MESSAGE_MAX + 1];

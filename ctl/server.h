@@ -40,6 +40,23 @@ void ckt_ctl_hang_up(struct ckt_ctl_server *server);
  */
 int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args,
 	xdrproc_t xdr_result, void *ret_result, int timeout_ms, int pass_fd);
+/*
+ * A listing comes sorted by session, a page each call.  CKT_CTL_PAGES_MAX pages are more than any
+ * server has.
+ */
+enum { CKT_CTL_PAGES_MAX = 1024 };
+struct ckt_ctl_pages {
+	char after[CKT_SESSION_ID_SIZE + 1]; /* the last session of the page before */
+	unsigned count;
+};
+/*
+ * 1: ask for the page after `after`, which is now `last`; 0: that was all; -EPROTO: a server that
+ * says `more` would be asked for ever.  last: of this page; NULL: it is empty.
+ */
+int ckt_ctl_pages_next(struct ckt_ctl_pages *pages, bool more, const char *last);
+/* The same, as exit code, said; *ret_more: whether to ask. */
+int ckt_ctl_pages_turn(struct ckt_ctl_pages *pages, const struct ckt_ctl_server *server, bool more,
+	const char *last, bool *ret_more);
 /* The exit code for the server's result; prints a refusal. */
 int ckt_ctl_result(const ckt_control_result *result);
 /*

@@ -42,21 +42,22 @@ void ckt_ctl_turns_read(const struct ckt_ctl_args *args, struct ckt_ctl_turns *r
 {
 	/* A connection of its own: an older server ends it. */
 	struct ckt_ctl_server server;
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	bool more = ckt_ctl_connect(args, &server) == CKT_EXIT_DONE, connected = more;
 	*ret_turns = (struct ckt_ctl_turns){0};
 	while (more) {
-		ckt_control_list_args call = {.after = after};
+		ckt_control_list_args call = {.after = pages.after};
 		ckt_control_turns_res res = {0};
 		more = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_TURNS,
 			       (xdrproc_t)xdr_ckt_control_list_args, &call,
 			       (xdrproc_t)xdr_ckt_control_turns_res, &res,
 			       ckt_net_now_ms() + TIMEOUT_MS, -1) == 0;
+		const char *last = NULL;
 		for (u_int i = 0; i < res.turns.turns_len && more; i++) {
-			snprintf(after, sizeof after, "%s", res.turns.turns_val[i].session);
+			last = res.turns.turns_val[i].session;
 			more = add(ret_turns, &res.turns.turns_val[i]);
 		}
-		more = more && res.more && res.turns.turns_len;
+		more = more && ckt_ctl_pages_next(&pages, res.more, last) > 0;
 		xdr_free((xdrproc_t)xdr_ckt_control_turns_res, (char *)&res);
 	}
 	if (connected)

@@ -42,7 +42,7 @@ void ckt_ctl_waits_read(const struct ckt_ctl_args *args, struct ckt_ctl_waits *r
 	while (read_page(&server, skip, ret_waits)) {
 		const ckt_control_waits_res *page = &ret_waits->pages[ret_waits->count - 1];
 		skip += page->waits.waits_len;
-		if (!page->more || !page->waits.waits_len)
+		if (!page->more || !page->waits.waits_len || ret_waits->count >= CKT_CTL_PAGES_MAX)
 			break;
 	}
 	ckt_ctl_disconnect(&server);

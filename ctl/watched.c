@@ -35,16 +35,17 @@ static bool read_page(
 void ckt_ctl_watched_read(const struct ckt_ctl_args *args, struct ckt_ctl_watched *ret_watched)
 {
 	struct ckt_ctl_server server;
-	const char *after = "";
+	struct ckt_ctl_pages pages = {0};
 	*ret_watched = (struct ckt_ctl_watched){0};
 	if (ckt_ctl_connect(args, &server) != CKT_EXIT_DONE)
 		return;
-	while (read_page(&server, after, ret_watched)) {
+	while (read_page(&server, pages.after, ret_watched)) {
 		const ckt_control_watch_res *page = &ret_watched->pages[ret_watched->count - 1];
 		u_int count = page->sessions.sessions_len;
-		if (!page->more || !count)
+		const char *last =
+			count ? page->sessions.sessions_val[count - 1].session.session : NULL;
+		if (ckt_ctl_pages_next(&pages, page->more, last) <= 0)
 			break;
-		after = page->sessions.sessions_val[count - 1].session.session;
 	}
 	ckt_ctl_disconnect(&server);
 }

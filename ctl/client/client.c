@@ -58,22 +58,25 @@ static int refuse(const char *message)
 static int each_session(struct ckt_ctl_server *server,
 	bool (*visit)(const ckt_control_session *session, void *data), void *data)
 {
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	bool more = true;
 	while (more) {
-		ckt_control_list_args call = {.after = after};
+		ckt_control_list_args call = {.after = pages.after};
 		ckt_control_list_res res = {0};
 		int status =
 			ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args,
 				&call, (xdrproc_t)xdr_ckt_control_list_res, &res, ANSWER_MS, -1);
 		if (status != CKT_EXIT_DONE)
 			return status;
-		more = res.more && res.sessions.sessions_len;
-		for (u_int i = 0; i < res.sessions.sessions_len; i++) {
-			snprintf(after, sizeof after, "%s", res.sessions.sessions_val[i].session);
-			more = visit(&res.sessions.sessions_val[i], data) && more;
-		}
+		bool wanted = true;
+		u_int count = res.sessions.sessions_len;
+		for (u_int i = 0; i < count; i++)
+			wanted = visit(&res.sessions.sessions_val[i], data) && wanted;
+		status = ckt_ctl_pages_turn(&pages, server, res.more && wanted,
+			count ? res.sessions.sessions_val[count - 1].session : NULL, &more);
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+		if (status != CKT_EXIT_DONE)
+			return status;
 	}
 	return CKT_EXIT_DONE;
 }

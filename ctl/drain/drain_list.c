@@ -43,11 +43,11 @@ static bool add(struct listing *listing, const ckt_control_session *session)
 
 static int read_sessions(struct ckt_ctl_server *server, struct listing *listing)
 {
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	bool more = true;
 	int status = CKT_EXIT_DONE;
 	while (more && status == CKT_EXIT_DONE) {
-		ckt_control_list_args call = {.after = after};
+		ckt_control_list_args call = {.after = pages.after};
 		ckt_control_list_res res = {0};
 		status =
 			ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args,
@@ -55,9 +55,11 @@ static int read_sessions(struct ckt_ctl_server *server, struct listing *listing)
 		for (u_int i = 0; i < res.sessions.sessions_len && status == CKT_EXIT_DONE; i++) {
 			if (!add(listing, &res.sessions.sessions_val[i]))
 				status = ckt_ctl_refuse("drain", "out of memory");
-			snprintf(after, sizeof after, "%s", res.sessions.sessions_val[i].session);
 		}
-		more = res.more && res.sessions.sessions_len;
+		u_int count = res.sessions.sessions_len;
+		if (status == CKT_EXIT_DONE)
+			status = ckt_ctl_pages_turn(&pages, server, res.more,
+				count ? res.sessions.sessions_val[count - 1].session : NULL, &more);
 		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
 	}
 	return status;
@@ -73,11 +75,11 @@ static struct listed *find(struct listing *listing, const char *session)
 
 static int read_jobs(struct ckt_ctl_server *server, struct listing *listing)
 {
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	bool more = true;
 	int status = CKT_EXIT_DONE;
 	while (more && status == CKT_EXIT_DONE) {
-		ckt_control_list_args call = {.after = after};
+		ckt_control_list_args call = {.after = pages.after};
 		ckt_control_jobs_res res = {0};
 		status =
 			ckt_ctl_call(server, CKT_CONTROL_JOBS, (xdrproc_t)xdr_ckt_control_list_args,
@@ -88,9 +90,11 @@ static int read_jobs(struct ckt_ctl_server *server, struct listing *listing)
 			/* A name that cannot be asked for is none. */
 			if (one && ckt_job_name_good(job->job))
 				snprintf(one->job, sizeof one->job, "%s", job->job);
-			snprintf(after, sizeof after, "%s", job->session);
 		}
-		more = res.more && res.sessions.sessions_len;
+		u_int count = res.sessions.sessions_len;
+		if (status == CKT_EXIT_DONE)
+			status = ckt_ctl_pages_turn(&pages, server, res.more,
+				count ? res.sessions.sessions_val[count - 1].session : NULL, &more);
 		xdr_free((xdrproc_t)xdr_ckt_control_jobs_res, (char *)&res);
 	}
 	return status;

@@ -99,10 +99,10 @@ static bool add_page(struct ckt_top_sample *sample, const ckt_control_watch_res 
 /* 0 or -errno. */
 static int read_pages(struct ckt_top_source *source, struct ckt_top_sample *sample)
 {
-	char after[CKT_SESSION_ID_SIZE + 1] = "";
+	struct ckt_ctl_pages pages = {0};
 	bool more = true;
 	while (more) {
-		ckt_control_list_args call = {.after = after};
+		ckt_control_list_args call = {.after = pages.after};
 		ckt_control_watch_res page = {0};
 		int result = ckt_net_call(source->server.fd, CRICKET_CONTROL_PROG,
 			CKT_CONTROL_WATCH, (xdrproc_t)xdr_ckt_control_list_args, &call,
@@ -111,12 +111,9 @@ static int read_pages(struct ckt_top_source *source, struct ckt_top_sample *samp
 		u_int count = page.sessions.sessions_len;
 		if (!result && !add_page(sample, &page))
 			result = -ENOMEM;
-		/* The server's own word, so that the next page is another one. */
-		more = !result && page.more && count &&
-			strcmp(page.sessions.sessions_val[count - 1].session.session, after) > 0;
-		if (more)
-			snprintf(after, sizeof after, "%s",
-				page.sessions.sessions_val[count - 1].session.session);
+		const char *last =
+			count ? page.sessions.sessions_val[count - 1].session.session : NULL;
+		more = !result && ckt_ctl_pages_next(&pages, page.more, last) > 0;
 		xdr_free((xdrproc_t)xdr_ckt_control_watch_res, (char *)&page);
 		if (result)
 			return result;

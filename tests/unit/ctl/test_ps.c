@@ -7,9 +7,11 @@
 #include <rpc/rpc.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/server.h"
 #include "ctl/subcommands.h"
 #include "inside.h"
 #include "rpc/control.h"
@@ -184,4 +186,56 @@ static void test_text(void)
 	TEXT(out, "");
 }
 
-UNIT_SUITE(ps, {"json", test_json}, {"text", test_text})
+static unsigned asked_for;
+
+/* The same session over and over. */
+static bool endless(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static ckt_control_list_res res = {.sessions = {1, sessions}, .more = true};
+	(void)args, (void)fd;
+	asked_for++;
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_list_res;
+	*ret_res = &res;
+	return true;
+}
+
+/* Another session each time; the numbers rise, as those of a real list do. */
+static bool infinite(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static char id[CKT_SESSION_ID_SIZE + 1];
+	static ckt_control_session one = {.session = id,
+		.program_name = (char *)"",
+		.client = (char *)"",
+		.note = (char *)""};
+	static ckt_control_list_res res = {.sessions = {1, &one}, .more = true};
+	(void)args, (void)fd;
+	snprintf(id, sizeof id, "%012x", asked_for++);
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_list_res;
+	*ret_res = &res;
+	return true;
+}
+
+static void test_endless(void)
+{
+	static ckt_control_jobs_res more_jobs = {.sessions = {1, &job}, .more = true};
+	static ckt_control_turns_res more_turns = {.turns = {1, &turn}, .more = true};
+	begin();
+	asked_for = 0;
+	replies[CKT_CONTROL_LIST].answer = endless;
+	replies[CKT_CONTROL_JOBS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_jobs_res, &more_jobs, NULL};
+	replies[CKT_CONTROL_TURNS] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_turns_res, &more_turns, NULL};
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_NO_SERVER);
+	HAS(err, "never ends");
+	TEXT(out, "");
+	IS(asked_for, 2);
+	begin();
+	asked_for = 0;
+	replies[CKT_CONTROL_LIST].answer = infinite;
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_NO_SERVER);
+	HAS(err, "never ends");
+	IS(asked_for, CKT_CTL_PAGES_MAX);
+}
+
+UNIT_SUITE(ps, {"json", test_json}, {"text", test_text}, {"endless", test_endless})
