@@ -22,7 +22,10 @@
 #include "client/conn/settings.h"
 #include "base/log.h"
 
-enum { WAKING_MS = 2000 }; /* until the program's user is told that it takes long */
+enum {
+	WAKING_MS = 2000,   /* until the program's user is told that it takes long */
+	REASONS_SIZE = 1536 /* a line of the log, with what stands around them */
+};
 
 /*
  * Where the session may be, in this order: the address that the server sent, the last address, the
@@ -95,6 +98,20 @@ static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok, const
 	return older;
 }
 
+/* Why that place does not have it, behind those of other places.  The session's own needs no name. */
+static void add_reason(
+	const struct ckt_conn *conn, const char *address, const char *why, char *text, size_t size)
+{
+	char reason[CKT_ADDRESS_TEXT_MAX + CKT_MESSAGE_MAX + 2];
+	size_t used = strlen(text);
+	bool named = strcmp(address, conn->address_text) == 0 || strstr(why, address);
+	ckt_debug("session %s is not at %s: %s", conn->session, address, why);
+	snprintf(reason, sizeof reason, "%s%s%s", named ? "" : address, named ? "" : ": ", why);
+	/* A standby may be one of the other places, too. */
+	if (*why && !strstr(text, reason))
+		snprintf(text + used, size - used, "%s%s", used ? "; " : "", reason);
+}
+
 /*
  * No place has the session, and this client can send all of it again: its last server may start it
  * from nothing.  Not any other: only that one knows whether the worker lives, or was ended.
@@ -102,18 +119,20 @@ static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok, const
 static int begin_afresh(struct ckt_conn *conn, struct ckt_transport *ret_found,
 	struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
 {
-	char moved[CKT_ADDRESS_MAX + 1];
+	char moved[CKT_ADDRESS_MAX + 1], why[CKT_MESSAGE_MAX] = "";
 	if (!ckt_replay_afresh_begin(conn))
 		return -EAGAIN;
 	int result = ckt_connect(conn, conn->address_text, CKT_HELLO_RESUME, 3000, ret_found,
-		ret_ok, moved, sizeof moved, ret_message, message_size);
-	if (!result && is_older(conn, ret_ok, conn->address_text, ret_message, message_size)) {
+		ret_ok, moved, sizeof moved, why, sizeof why);
+	if (!result && is_older(conn, ret_ok, conn->address_text, why, sizeof why)) {
 		ckt_transport_close(ret_found);
 		xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
 		memset(ret_ok, 0, sizeof *ret_ok);
 		result = -EAGAIN;
 	}
 	ckt_replay_afresh_end(conn, result);
+	if (result)
+		add_reason(conn, conn->address_text, why, ret_message, message_size);
 	return result ? -EAGAIN : 0;
 }
 
@@ -126,24 +145,31 @@ static bool is_absent(struct ckt_conn *conn)
 	return absent;
 }
 
-/* Tries all places once. 0 and the connection, or -EAGAIN if no server has the session yet. */
+/*
+ * Tries all places once. 0 and the connection, or -EAGAIN if no server has the session yet, and why
+ * not at each place.
+ */
 static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
 	struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
 {
 	bool absent = true;
+	*ret_message = 0;
 	is_absent(conn);
 	for (unsigned i = 0; i < PLACE_STANDBY + ckt_settings.standby_count; i++) {
-		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX];
+		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX],
+			why[CKT_MESSAGE_MAX] = "";
 		if (!candidate(conn, i, address, sizeof address))
 			continue;
 		int result = ckt_connect(conn, address, CKT_HELLO_RESUME, 3000, ret_found, ret_ok,
-			moved, sizeof moved, ret_message, message_size);
+			moved, sizeof moved, why, sizeof why);
 		if (result == -EREMCHG) {
+			add_reason(conn, address, why, ret_message, message_size);
 			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
 			return -EAGAIN;
 		}
-		if (!result && is_older(conn, ret_ok, address, ret_message, message_size)) {
+		if (!result && is_older(conn, ret_ok, address, why, sizeof why)) {
 			absent = false;
+			add_reason(conn, address, why, ret_message, message_size);
 			ckt_transport_close(ret_found);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
 			memset(ret_ok, 0, sizeof *ret_ok);
@@ -154,7 +180,7 @@ static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
 			memcpy(conn->address_text, address, sizeof conn->address_text);
 			return 0;
 		}
-		ckt_debug("session %s is not at %s: %s", conn->session, address, ret_message);
+		add_reason(conn, address, why, ret_message, message_size);
 		/* A standby never had it alone. */
 		absent = (is_absent(conn) || i >= PLACE_STANDBY) && absent;
 	}
@@ -313,7 +339,7 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 
 static void resume(struct ckt_conn *conn, int error)
 {
-	char message[CKT_MESSAGE_MAX] = "";
+	char message[REASONS_SIZE] = "";
 	ckt_debug("connection to %s broke: %s", conn->address_text, strerror(-error));
 	ckt_conn_take_reader(conn);
 	ckt_conn_read_last_words(conn);
@@ -322,7 +348,7 @@ static void resume(struct ckt_conn *conn, int error)
 	if (atomic_exchange(&conn->quiesce, false))
 		ckt_conn_quiesce(conn);
 	if (!look_for_session(conn, message, sizeof message)) {
-		char cause[CKT_MESSAGE_MAX + 64];
+		char cause[REASONS_SIZE + 64];
 		snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));
 		lose(conn, CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
 	}

@@ -174,6 +174,16 @@ class Afresh(Whole):
         self.assertNotIn(BEGINS, self.is_lost(taker))
         self.assertEqual(runner.sessions_of(self.tree, second), [])
 
+    def test_reasons(self):
+        """Who gives up names each place with its reason: what the last one said is not all that the user must know."""
+        self.token("alice")
+        first, second = self.plain("first"), self.plain("second", "--tokens", self.tokens)
+        taker = self.taker(first, CRICKET_STANDBY=second.tcp, CRICKET_RECONNECT_TIMEOUT="5")
+        self.may_fail(first, "drain")
+        self.kill(first)
+        said = self.is_lost(taker, f"{second.tcp}: the server requires a token")
+        self.assertIn("is drained for maintenance", said)
+
     def test_draining(self):
         """It counts as a new session: a server that takes none does not take it."""
         server = self.plain()

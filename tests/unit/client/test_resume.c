@@ -68,6 +68,11 @@ static void test_lost(void)
 	int peer = parts_open();
 	memset(&ckt_settings, 0, sizeof ckt_settings);
 	strcpy(ckt_conn.address_text, "unix:/nonexistent");
+	/* Twice the same, and one more. */
+	strcpy(ckt_settings.standby[0], "unix:/nonexistent");
+	strcpy(ckt_settings.standby[1], "unix:/missing/first");
+	strcpy(ckt_settings.standby[2], "unix:/missing/second");
+	ckt_settings.standby_count = 3;
 	MUST(ckt_call_begin(&call, 7, 0, CKT_CALL_F_NUMBERED), CUDA_SUCCESS);
 	ckt_call_async(&call, done, &result);
 	/* Old news: that connection is another's. */
@@ -84,6 +89,13 @@ static void test_lost(void)
 	const char *said = parts_stderr_end();
 	HAS(said, "session " PARTS_SESSION " on unix:/nonexistent is lost");
 	HAS(said, "Connection reset by peer");
+	/* Each place with its reason, once. */
+	const char *first = strstr(said, "unix:/missing/first"),
+		   *second = strstr(said, "unix:/missing/second"), *own = strstr(said, "is lost: ");
+	YES(first && second && own && own < first && first < second);
+	YES(own && strstr(own, "; ") && strstr(own, "; ") < first);
+	YES(own && !strstr(strstr(own, "; ") + 1, "unix:/nonexistent"));
+	memset(&ckt_settings, 0, sizeof ckt_settings);
 	IS(ckt_conn.state, CKT_CONN_LOST);
 	IS(ckt_conn.deferred, CUDA_ERROR_INVALID_HANDLE);
 	IS(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
