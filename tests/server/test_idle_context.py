@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions that sleep (--idle-context): their workers end, and the next command of the program brings them back.  Over programs on the soft GPU."""
 import contextlib
+import http.client
 import json
 import os
 import random
+import re
+import socket
 import sys
 import threading
 import unittest
@@ -92,6 +95,24 @@ class IdleContext(Whole):
         self.asleep(server, taker)
         taker.process.kill()
         self.wait(lambda: runner.sessions_of(self.tree, server) == [] and os.listdir(self.images) == [])
+
+    def test_metrics(self):
+        """A session that sleeps is one of its owner's still."""
+        server = self.sleeping("server", "--metrics", f"unix:{self.dir}/metrics")
+        taker = self.taker(server)
+
+        def count(state):
+            connection = http.client.HTTPConnection("localhost")
+            connection.sock = socket.socket(socket.AF_UNIX)
+            with contextlib.closing(connection):
+                connection.sock.connect(f"{self.dir}/metrics")
+                connection.request("GET", "/metrics")
+                return re.findall(r'^cricket_sessions\{owner="uid:%d",state="%s"\} (\d+)$' % (os.getuid(), state),
+                                  connection.getresponse().read().decode(), re.M)
+
+        self.asleep(server, taker)
+        self.wait(lambda: count("asleep") == ["1"])
+        self.assertEqual(count("running"), ["0"])
 
     def test_many(self):
         """Twenty sessions sleep: no worker, two descriptors each, and the host has their images; they wake in random order."""

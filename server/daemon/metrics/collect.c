@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/events.h"
 #include "server/daemon/metrics/automatic_metrics.h"
 #include "server/daemon/metrics/counters.h"
@@ -22,9 +23,9 @@
 #include "server/daemon/session/warm_workers.h"
 
 /* As ckt_session_state, and what the worker itself does not know. */
-enum { STATES = CKT_STATE_PAUSED + 1, OWNERS = CKT_METRICS_OWNERS + 1 };
-static const char *const states[STATES] = {
-	"starting", "running", "detached", "restored", "frozen", "ending", "paused"};
+enum { STATES = CKT_STATE_ASLEEP + 1, OWNERS = CKT_METRICS_OWNERS + 1 };
+static const char *const states[STATES] = {"starting", "running", "detached", "restored", "frozen",
+	"ending", "paused", "swapped", "asleep"};
 static const char *const classes[CKT_CALL_CLASSES] = {
 	"launch", "copy", "memory", "module", "wait", "library", "other"};
 static const char *const failures[CKT_CALL_FAILURES] = {
@@ -52,7 +53,10 @@ static unsigned state_of(const struct ckt_session *session)
 		return CKT_STATE_PAUSED;
 	if (session->holder || session->job_hold)
 		return CKT_STATE_FROZEN;
-	return seen < STATES ? (unsigned)seen : CKT_STATE_RUNNING;
+	if (session->quantum.member.out)
+		return CKT_STATE_SWAPPED;
+	/* A worker that writes cannot be asleep. */
+	return seen < CKT_STATE_ASLEEP ? (unsigned)seen : CKT_STATE_RUNNING;
 }
 
 static void add_held(const struct ckt_session *session, uint64_t held[CKT_DEVICES_MAX])
@@ -65,14 +69,22 @@ static void add_held(const struct ckt_session *session, uint64_t held[CKT_DEVICE
 		held[gpu] += session->metrics.seen.memory_bytes[gpu];
 }
 
+static unsigned place_of_owner(unsigned owner)
+{
+	return owner < CKT_METRICS_OWNERS ? owner : CKT_METRICS_OWNERS;
+}
+
 static void add_up(struct ckt_server *server, struct sums *sums)
 {
 	memset(sums, 0, sizeof *sums);
+	for (const struct ckt_sleeper *one = ckt_sleep_first(); one; one = one->next)
+		sums->sessions[place_of_owner(ckt_metrics_owner_index(server, one->owner))]
+			      [CKT_STATE_ASLEEP]++;
 	for (struct ckt_session *session = server->sessions; session; session = session->next) {
 		unsigned owner = ckt_metrics_owner_index(server, session->uid);
 		ckt_session_metrics_add(session, ckt_metrics_owner_at(owner));
 		ckt_session_metrics_add_turns(session, ckt_metrics_owner_turns(owner));
-		unsigned place = owner < CKT_METRICS_OWNERS ? owner : CKT_METRICS_OWNERS;
+		unsigned place = place_of_owner(owner);
 		sums->sessions[place][state_of(session)]++;
 		add_held(session, sums->held[place]);
 	}

@@ -33,6 +33,14 @@ static void test_states(void)
 	session->metrics.paused = true;
 	has("cricket_sessions{owner=\"uid:77\",state=\"paused\"} 1\n");
 	session->metrics.paused = false;
+	session->quantum.member.out = true;
+	has("cricket_sessions{owner=\"uid:77\",state=\"swapped\"} 1\n");
+	session->quantum.member.out = false;
+	/* Only the server knows of those. */
+	session->status.state = CKT_STATE_ASLEEP;
+	has("cricket_sessions{owner=\"uid:77\",state=\"asleep\"} 0\n");
+	has("cricket_sessions{owner=\"uid:77\",state=\"running\"} 1\n");
+	session->status.state = CKT_STATE_DETACHED;
 	session->phase = CKT_SESSION_STARTING;
 	has("cricket_sessions{owner=\"uid:77\",state=\"starting\"} 1\n");
 	session->phase = CKT_SESSION_LIVE;

@@ -234,6 +234,8 @@ static void test_crowd(void)
 	xdr_free((xdrproc_t)xdr_ckt_control_nvml_res, (char *)&res);
 	for (unsigned i = 0; i < CROWD; i++)
 		crowd[i] = control_new();
+	/* 0 is this whole group of processes. */
+	CU_ASSERT_FATAL(reader_pid() > 0);
 	kill(reader_pid(), SIGSTOP);
 	for (unsigned i = 0; i < CROWD; i++) {
 		uint8_t *data;
