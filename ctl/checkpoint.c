@@ -191,7 +191,7 @@ static int finish_files(const struct ckt_ctl_args *args, struct ckt_ctl_server *
 {
 	int status = ckt_ctl_vouch(args, server, res, directory);
 	if (status == CKT_EXIT_DONE && args->encrypt)
-		status = ckt_ctl_image_seal(args, directory, final_directory);
+		status = ckt_ctl_image_seal(args, directory, final_directory, NULL);
 	if (status != CKT_EXIT_DONE || !base)
 		return status;
 	int result = ckt_ctl_base_write(final_directory, path, base->path);
@@ -352,12 +352,11 @@ static int check_options(const struct ckt_ctl_args *args)
 	return CKT_EXIT_DONE;
 }
 
-/* Before anything is frozen. */
-static int check_keys(const struct ckt_ctl_args *args)
+int ckt_ctl_checkpoint_check_keys(const struct ckt_ctl_args *args)
 {
 	if (args->encrypt &&
 		(!args->image_key_count || args->every || args->incremental || args->with_client))
-		return refuse_options("--encrypt makes one complete image of a session: add "
+		return refuse_options("--encrypt makes complete images: add "
 				      "--image-key, and leave out --every, --incremental and "
 				      "--with-client");
 	struct ckt_image_keys keys;
@@ -392,7 +391,7 @@ int ckt_ctl_checkpoint(const struct ckt_ctl_args *args)
 	if (status == CKT_EXIT_DONE)
 		status = check_options(args);
 	if (status == CKT_EXIT_DONE)
-		status = check_keys(args);
+		status = ckt_ctl_checkpoint_check_keys(args);
 	if (status == CKT_EXIT_DONE && args->every)
 		return ckt_ctl_every(args);
 	if (status == CKT_EXIT_DONE)

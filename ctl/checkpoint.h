@@ -19,6 +19,8 @@ struct ckt_ctl_base {
 int ckt_ctl_save_next(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
 	const struct ckt_ctl_base *base, const char *path, char ret_id[CKT_CONTROL_IMAGE_ID]);
 
+/* Of --encrypt and --image-key, before anything is frozen. */
+int ckt_ctl_checkpoint_check_keys(const struct ckt_ctl_args *args);
 int ckt_ctl_parse_deadline(const char *text, unsigned *ret_ms);
 /*
  * directory: where the image's files are made, with this user's rights; -1: call->stage or memory.

@@ -19,6 +19,7 @@
 #include "ctl/client/client.h"
 #include "ctl/command.h"
 #include "ctl/files.h"
+#include "ctl/job/job.h"
 #include "ctl/memory_images.h"
 #include "ctl/print.h"
 #include "ctl/progress.h"
@@ -448,14 +449,16 @@ static int decrypt(const struct ckt_ctl_args *args)
 	char path[CKT_CTL_PATH_SIZE];
 	struct ckt_ctl_partial partial = {.fd = -1};
 	int from = open(args->words[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool job = ckt_ctl_job_is_sealed(args->words[1]);
 	int status = from < 0 ? ckt_ctl_refuse(args->words[1], strerror(errno))
-		: !ckt_ctl_image_is_sealed(from)
+		: !job && !ckt_ctl_image_is_sealed(from)
 		? ckt_ctl_refuse(args->words[1], "is no encrypted image: use it as it is")
 		: ckt_ctl_path_copy(args->words[2], path);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_partial_make(path, &partial);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_image_unseal(args, args->words[1], from, partial.fd);
+		status = job ? ckt_ctl_job_unseal(args, args->words[1], &partial)
+			     : ckt_ctl_image_unseal(args, args->words[1], from, partial.fd, NULL);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_partial_keep(&partial);
 	if (status != CKT_EXIT_DONE)
@@ -466,6 +469,25 @@ static int decrypt(const struct ckt_ctl_args *args)
 	if (from >= 0)
 		close(from);
 	return status;
+}
+
+/* show, verify: with its key, an encrypted one, too. */
+static int open_plain(const struct ckt_ctl_args *args, struct ckt_ctl_plain *plain,
+	struct ckt_ctl_chain *ret_chain)
+{
+	int from = open(args->words[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool sealed = args->image_key_count && from >= 0 && ckt_ctl_image_is_sealed(from);
+	int status = sealed ? ckt_ctl_plain_make(plain) : CKT_EXIT_DONE;
+	if (sealed && status == CKT_EXIT_DONE)
+		status = ckt_ctl_image_unseal(args, args->words[1], from, plain->fd, NULL);
+	if (from >= 0)
+		close(from);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_chain_open(sealed ? plain->path : args->words[1], true, ret_chain);
+	/* Messages name the directory that the user knows. */
+	return status == CKT_EXIT_DONE && sealed
+		? ckt_ctl_path_copy(args->words[1], ret_chain->path)
+		: status;
 }
 
 int ckt_ctl_image(const struct ckt_ctl_args *args)
@@ -491,7 +513,9 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 	}
 	if (verbs[verb].alone)
 		return verbs[verb].alone(args);
-	int status = ckt_ctl_chain_open(args->words[1], true, &one);
+	struct ckt_ctl_plain plain = {.fd = -1};
+	int status = verb < 2 ? open_plain(args, &plain, &one)
+			      : ckt_ctl_chain_open(args->words[1], true, &one);
 	if (status == CKT_EXIT_DONE && verb == 2)
 		status = ckt_ctl_chain_open(args->words[2], true, &two);
 	if (status == CKT_EXIT_DONE)
@@ -501,5 +525,6 @@ int ckt_ctl_image(const struct ckt_ctl_args *args)
 				    : flatten(args, &one);
 	ckt_ctl_chain_close(&one);
 	ckt_ctl_chain_close(&two);
+	ckt_ctl_plain_remove(&plain);
 	return status;
 }

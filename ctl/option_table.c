@@ -138,7 +138,7 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		"             [--every 30s [--keep 3]] [--compress] [--server-side NAME] [--deadline SECONDS]\n"
 		"             [--image-key FILE [--encrypt]]\n"
 		"       checkpoint --job NAME DIR [--server ADDRESS ...] [--stop] [--compress] [--deadline SECONDS]\n"
-		"             [--image-key FILE]",
+		"             [--image-key FILE [--encrypt]]",
 		"write a session to DIR; --stop ends it then", ckt_ctl_checkpoint,
 		"Images, those of --every too, do not rescue a program that has gone on since: when its worker dies, an older image of its session\n"
 		"is refused.  Use migrate, --stop or --with-client.\n",
@@ -155,7 +155,7 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		.values = {CKT_VALUE_SESSION}},
 	{"image", 1, 3, false, "image-key",
 		"image show|verify|diff|flatten DIR [DIR], image list, image remove memory:NAME\n"
-		"       image decrypt DIR NEW --image-key FILE",
+		"       image show|verify DIR --image-key FILE, image decrypt DIR NEW --image-key FILE",
 		"look into images, check them, make one of a chain; those in memory", ckt_ctl_image,
 		.values = {CKT_VALUE_TEXT, CKT_VALUE_DIRECTORY, CKT_VALUE_DIRECTORY},
 		.first_words = "show verify diff flatten decrypt list remove"},

@@ -185,31 +185,43 @@ struct ckt_ctl_passing {
 static int decrypt(const struct ckt_ctl_args *args, const char *path, int from,
 	struct ckt_ctl_plain *ret_plain)
 {
-	/* Each of a job has a thread, and what a signal removes is one directory. */
+	/* Those of an encrypted job are decrypted by now (job_sealed.c). */
 	if (args->job)
-		return ckt_ctl_refuse(path, "is encrypted, as an image of a job cannot be");
+		return ckt_ctl_refuse(path,
+			"is encrypted, and job.json is not: restore the job from another copy");
 	int status = ckt_ctl_plain_make(ret_plain);
-	return status == CKT_EXIT_DONE ? ckt_ctl_image_unseal(args, path, from, ret_plain->fd)
+	return status == CKT_EXIT_DONE ? ckt_ctl_image_unseal(args, path, from, ret_plain->fd, NULL)
 				       : status;
 }
 
+static int open_chain(const struct ckt_ctl_args *args, const char *path, const char *plain,
+	int place, struct ckt_ctl_passing *p)
+{
+	int status = CKT_EXIT_DONE;
+	if (!plain && place >= 0 && ckt_ctl_image_is_sealed(place)) {
+		status = decrypt(args, path, place, &p->plain);
+		plain = p->plain.path;
+	}
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_chain_open(plain ? plain : path, false, &p->chain);
+	return status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX
+		? ckt_ctl_refuse(path,
+			  "builds on too many images: merge one of its images with "
+			  "'cricketctl image flatten'")
+		: status;
+}
+
 int ckt_ctl_passing_open(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
-	const char *path, struct ckt_ctl_progress *progress, struct ckt_ctl_passing **ret_passing)
+	const char *path, const char *plain, struct ckt_ctl_progress *progress,
+	struct ckt_ctl_passing **ret_passing)
 {
 	struct ckt_ctl_passing *p = calloc(1, sizeof *p);
 	if (p)
 		p->claim.fd = p->plain.fd = -1;
 	int place = p ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	int status = p ? CKT_EXIT_DONE : ckt_ctl_refuse(path, "out of memory");
-	if (place >= 0 && ckt_ctl_image_is_sealed(place))
-		status = decrypt(args, path, place, &p->plain);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_chain_open(
-			p->plain.fd < 0 ? path : p->plain.path, false, &p->chain);
-	if (status == CKT_EXIT_DONE && p->chain.count > CKT_CONTROL_CHAIN_MAX)
-		status = ckt_ctl_refuse(path,
-			"builds on too many images: merge one of its images with "
-			"'cricketctl image flatten'");
+		status = open_chain(args, path, plain, place, p);
 	if (status == CKT_EXIT_DONE) {
 		p->args = args;
 		status = ckt_ctl_voucher_read(args, path, p->chain.fds[0],
@@ -269,12 +281,12 @@ int ckt_ctl_passing_preload(struct ckt_ctl_passing *p, struct ckt_ctl_server *se
 }
 
 int ckt_ctl_restore_image(const struct ckt_ctl_args *args, struct ckt_ctl_server *server,
-	const char *path, int gpu, struct ckt_ctl_progress *progress,
+	const char *path, const char *plain, int gpu, struct ckt_ctl_progress *progress,
 	char ret_session[CKT_SESSION_ID_SIZE + 1])
 {
 	struct ckt_ctl_passing *p = NULL;
 	struct ckt_broker *broker = NULL;
-	int status = ckt_ctl_passing_open(args, server, path, progress, &p);
+	int status = ckt_ctl_passing_open(args, server, path, plain, progress, &p);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_voucher_show(args, server, &p->voucher);
 	if (status == CKT_EXIT_DONE && !p->stage_count)
@@ -297,9 +309,9 @@ static int restore(const struct ckt_ctl_args *args, struct ckt_ctl_server *serve
 						    : NULL;
 	ckt_control_stage_args stage = {.stage = (char *)named};
 	struct ckt_ctl_progress *progress = ckt_ctl_progress_begin(args, server, "");
-	int status = named
-		? ckt_ctl_restore_stages(server, gpu, &stage, 1, ret_session)
-		: ckt_ctl_restore_image(args, server, args->words[0], gpu, progress, ret_session);
+	int status = named ? ckt_ctl_restore_stages(server, gpu, &stage, 1, ret_session)
+			   : ckt_ctl_restore_image(args, server, args->words[0], NULL, gpu,
+				     progress, ret_session);
 	ckt_ctl_progress_end(progress);
 	return status;
 }

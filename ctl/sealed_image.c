@@ -13,7 +13,6 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "checkpoint/format/sealed_file.h"
 #include "ctl/cleanup.h"
 #include "ctl/transfer.h"
 #include "ctl/vouch.h"
@@ -57,18 +56,24 @@ void ckt_ctl_plain_remove(struct ckt_ctl_plain *plain)
 
 /* ---- Files */
 
-bool ckt_ctl_image_is_sealed(int directory)
+bool ckt_ctl_file_is_sealed(int directory, const char *name)
 {
-	int fd = openat(directory, "manifest", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	bool sealed = fd >= 0 && ckt_sealed_is(fd);
 	if (fd >= 0)
 		close(fd);
 	return sealed;
 }
 
+bool ckt_ctl_image_is_sealed(int directory)
+{
+	return ckt_ctl_file_is_sealed(directory, "manifest");
+}
+
 struct work {
 	struct ckt_image_keys keys;
 	bool seal;
+	const char *name; /* this file alone */
 	uint8_t salt[CKT_SEALED_SALT];
 	bool salt_known;
 	char message[512];
@@ -122,22 +127,47 @@ static int run(
 	int status = ckt_ctl_keys_read(args, &work->keys);
 	if (status == CKT_EXIT_DONE && !work->keys.count)
 		status = ckt_ctl_refuse(path, "is encrypted: give its key with --image-key");
-	if (status == CKT_EXIT_DONE && all_files(work, from, to))
+	if (status == CKT_EXIT_DONE &&
+		(work->name ? one_file(work, from, to, work->name) : all_files(work, from, to)))
 		status = ckt_ctl_refuse(path, work->message);
 	explicit_bzero(&work->keys, sizeof work->keys);
 	return status;
 }
 
-int ckt_ctl_image_seal(const struct ckt_ctl_args *args, int from, int to)
+static int seal(
+	const struct ckt_ctl_args *args, const char *name, int from, int to, uint8_t *ret_salt)
 {
-	struct work work = {.seal = true};
+	struct work work = {.seal = true, .name = name};
 	if (getrandom(work.salt, sizeof work.salt, 0) != sizeof work.salt)
 		return ckt_ctl_refuse("--encrypt", strerror(errno));
-	return run(args, "--encrypt", from, to, &work);
+	int status = run(args, "--encrypt", from, to, &work);
+	if (status == CKT_EXIT_DONE && ret_salt)
+		memcpy(ret_salt, work.salt, sizeof work.salt);
+	return status;
 }
 
-int ckt_ctl_image_unseal(const struct ckt_ctl_args *args, const char *path, int from, int to)
+int ckt_ctl_image_seal(const struct ckt_ctl_args *args, int from, int to, uint8_t *ret_salt)
 {
-	struct work work = {.seal = false};
+	return seal(args, NULL, from, to, ret_salt);
+}
+
+int ckt_ctl_image_unseal(
+	const struct ckt_ctl_args *args, const char *path, int from, int to, const uint8_t *salt)
+{
+	struct work work = {.salt_known = salt};
+	if (salt)
+		memcpy(work.salt, salt, sizeof work.salt);
+	return run(args, path, from, to, &work);
+}
+
+int ckt_ctl_file_seal(const struct ckt_ctl_args *args, const char *name, int from, int to)
+{
+	return seal(args, name, from, to, NULL);
+}
+
+int ckt_ctl_file_unseal(
+	const struct ckt_ctl_args *args, const char *path, const char *name, int from, int to)
+{
+	struct work work = {.name = name};
 	return run(args, path, from, to, &work);
 }

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "checkpoint/format/sealed_file.h"
 #include "ctl/command.h"
 #include "ctl/files.h"
 
@@ -25,7 +27,17 @@ void ckt_ctl_plain_remove(struct ckt_ctl_plain *plain);
 
 /* Whether the image in that directory is encrypted. */
 bool ckt_ctl_image_is_sealed(int directory);
-/* All files of one directory into the other, by the first key of --image-key. */
-int ckt_ctl_image_seal(const struct ckt_ctl_args *args, int from, int to);
-/* And back, by any of the keys.  path: for messages. */
-int ckt_ctl_image_unseal(const struct ckt_ctl_args *args, const char *path, int from, int to);
+/*
+ * All files of one directory into the other, by the first key of --image-key.  ret_salt: the image's,
+ * which no other image has; NULL: nobody asks.
+ */
+int ckt_ctl_image_seal(const struct ckt_ctl_args *args, int from, int to, uint8_t *ret_salt);
+/* And back, by any of the keys.  path: for messages; salt: which it must have, NULL: any. */
+int ckt_ctl_image_unseal(
+	const struct ckt_ctl_args *args, const char *path, int from, int to, const uint8_t *salt);
+
+/* The same of one file, which belongs to no session's image. */
+bool ckt_ctl_file_is_sealed(int directory, const char *name);
+int ckt_ctl_file_seal(const struct ckt_ctl_args *args, const char *name, int from, int to);
+int ckt_ctl_file_unseal(
+	const struct ckt_ctl_args *args, const char *path, const char *name, int from, int to);

@@ -41,7 +41,8 @@ struct saver {
 	struct ckt_ctl_job *job;
 	struct ckt_ctl_rank *rank;
 	unsigned deadline_ms;
-	int parent_fd;
+	int parent_fd; /* where its directory is made: in DIR, or in memory with --encrypt */
+	int final_fd;  /* DIR */
 	pthread_t thread;
 	bool begun;
 	struct ckt_ctl_server server; /* a connection of its own, which shows the job's key */
@@ -113,6 +114,9 @@ static int save(struct saver *saver)
 		status = save_into(saver, directory);
 	if (status == CKT_EXIT_DONE && fsync(directory))
 		status = ckt_ctl_refuse(session, strerror(errno));
+	if (status == CKT_EXIT_DONE && saver->job->plain.fd >= 0)
+		status =
+			ckt_ctl_job_image_seal(saver->job, saver->rank, directory, saver->final_fd);
 	if (directory >= 0)
 		close(directory);
 	return status;
@@ -126,14 +130,21 @@ static void *save_thread(void *opaque)
 	return NULL;
 }
 
+/* The directory that the images are written in. */
+static int written_in(const struct ckt_ctl_job *job, int final_fd)
+{
+	return job->plain.fd >= 0 ? job->plain.fd : final_fd;
+}
+
 static void begin_all(
-	struct ckt_ctl_job *job, struct saver *savers, unsigned deadline_ms, int parent_fd)
+	struct ckt_ctl_job *job, struct saver *savers, unsigned deadline_ms, int final_fd)
 {
 	for (unsigned i = 0; i < job->rank_count; i++) {
 		savers[i] = (struct saver){.job = job,
 			.rank = &job->ranks[i],
 			.deadline_ms = deadline_ms,
-			.parent_fd = parent_fd,
+			.parent_fd = written_in(job, final_fd),
+			.final_fd = final_fd,
 			.server = {.fd = -1}};
 		int error = pthread_create(&savers[i].thread, NULL, save_thread, &savers[i]);
 		savers[i].begun = !error;
@@ -255,6 +266,16 @@ static int check_communicators(const struct ckt_ctl_job *job, int parent_fd)
 	return status;
 }
 
+static int write_manifest(const struct ckt_ctl_job *job, int final_fd)
+{
+	int result = ckt_ctl_job_manifest_write(written_in(job, final_fd), job);
+	if (result)
+		return ckt_ctl_refuse(job->name, strerror(-result));
+	return job->plain.fd < 0
+		? CKT_EXIT_DONE
+		: ckt_ctl_file_seal(job->args, CKT_CTL_JOB_MANIFEST, job->plain.fd, final_fd);
+}
+
 static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ctl_partial *partial,
 	struct written *ret_written)
 {
@@ -270,12 +291,11 @@ static int save_all(struct ckt_ctl_job *job, unsigned deadline_ms, struct ckt_ct
 	status = join_all(job, savers, status, ret_written);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_SAVED);
 	if (status == CKT_EXIT_DONE)
-		status = check_communicators(job, partial->fd);
-	if (status == CKT_EXIT_DONE) {
-		int error = ckt_ctl_job_manifest_write(partial->fd, job);
-		status = error ? ckt_ctl_refuse(job->name, strerror(-error))
-			       : use_images(job, savers, partial);
-	}
+		status = check_communicators(job, written_in(job, partial->fd));
+	if (status == CKT_EXIT_DONE)
+		status = write_manifest(job, partial->fd);
+	if (status == CKT_EXIT_DONE)
+		status = use_images(job, savers, partial);
 	if (status == CKT_EXIT_DONE && job->args->stop)
 		status = end_sessions(job, savers);
 	for (unsigned i = 0; i < job->rank_count; i++)
@@ -328,10 +348,10 @@ static int check_usage(const struct ckt_ctl_args *args)
 		args->keep || args->incremental || args->with_client) {
 		fprintf(stderr,
 			"cricketctl: checkpoint --job NAME DIR can be combined with "
-			"--server, --stop, --deadline and --compress only\n");
+			"--server, --stop, --deadline, --compress, --image-key and --encrypt only\n");
 		return CKT_EXIT_USAGE;
 	}
-	return CKT_EXIT_DONE;
+	return ckt_ctl_checkpoint_check_keys(args);
 }
 
 static int check_migrate(const struct ckt_ctl_args *args)
@@ -353,7 +373,7 @@ static int run(const struct ckt_ctl_args *args, const char *path)
 	struct ckt_ctl_partial partial = {.fd = -1};
 	unsigned deadline_ms;
 	struct written written = {0};
-	job = (struct ckt_ctl_job){0};
+	job = (struct ckt_ctl_job){.plain = {.fd = -1}};
 	int status = ckt_ctl_parse_deadline(args->deadline, &deadline_ms);
 	if (status != CKT_EXIT_DONE)
 		return status;
@@ -363,6 +383,8 @@ static int run(const struct ckt_ctl_args *args, const char *path)
 		return status;
 	if (path)
 		status = ckt_ctl_partial_make(path, &partial);
+	if (status == CKT_EXIT_DONE && args->encrypt)
+		status = ckt_ctl_plain_make(&job.plain);
 	if (status == CKT_EXIT_DONE)
 		status = ckt_ctl_job_hold(&job);
 	if (status == CKT_EXIT_DONE && !path)
@@ -372,6 +394,7 @@ static int run(const struct ckt_ctl_args *args, const char *path)
 	job.cut_ns = ckt_ctl_job_now_ns();
 	if (status == CKT_EXIT_DONE)
 		status = save_all(&job, deadline_ms, &partial, &written);
+	ckt_ctl_plain_remove(&job.plain);
 	if (status != CKT_EXIT_DONE || !path)
 		ckt_ctl_partial_drop(&partial);
 	if (status == CKT_EXIT_DONE)

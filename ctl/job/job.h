@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checkpoint/format/sealed_file.h"
 #include "ctl/command.h"
+#include "ctl/sealed_image.h"
 #include "ctl/server.h"
 #include "rpc/control.h"
 #include "rpc/job.h"
@@ -34,7 +36,8 @@ struct ckt_ctl_rank {
 	/* The step that the next look carries. */
 	bool step;
 	uint64_t step_commands, step_issued;
-	bool stuck; /* was not drained when others were allowed to continue */
+	bool stuck;                    /* was not drained when others were allowed to continue */
+	uint8_t salt[CKT_SEALED_SALT]; /* of its encrypted image */
 };
 
 struct ckt_ctl_job {
@@ -49,6 +52,8 @@ struct ckt_ctl_job {
 	unsigned server_count;
 	struct ckt_ctl_rank *ranks;
 	unsigned rank_count;
+	/* With --encrypt: where the images are written before they are encrypted. */
+	struct ckt_ctl_plain plain;
 	int64_t held_ms; /* since when the first is stopped, at the earliest */
 	/*
 	 * By a finer clock: just before the first was stopped, when all were stopped with no work
@@ -87,15 +92,32 @@ const struct ckt_ctl_rank *ckt_ctl_cut_late(const struct ckt_ctl_rank *ranks, un
 int ckt_ctl_job_cut(struct ckt_ctl_job *job, unsigned deadline_ms);
 
 /* ---- job_manifest.c: DIR/job.json */
+#define CKT_CTL_JOB_MANIFEST "job.json"
 struct ckt_ctl_job_entry {
 	char session[CKT_SESSION_ID_SIZE + 1]; /* the name of its image's directory, too */
 	unsigned server;
 	int gpu;
+	bool sealed; /* its image has that salt */
+	uint8_t salt[CKT_SEALED_SALT];
 };
 /* 0 or -errno. */
 int ckt_ctl_job_manifest_write(int dir_fd, const struct ckt_ctl_job *job);
 int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1],
 	struct ckt_ctl_job_entry **ret_entries, unsigned *ret_count);
+
+/* ---- job_sealed.c: encrypted images */
+bool ckt_ctl_job_is_sealed(const char *path);
+/* The rank's plain image into the new directory parent_fd/SESSION.  Any thread, a rank each. */
+int ckt_ctl_job_image_seal(
+	const struct ckt_ctl_job *job, struct ckt_ctl_rank *rank, int directory, int parent_fd);
+/* job.json of that job into the directory `to`; then a session's image into `to`/SESSION. */
+int ckt_ctl_job_sealed_open(const struct ckt_ctl_args *args, const char *path, int to);
+int ckt_ctl_job_image_unseal(const struct ckt_ctl_args *args, const char *path,
+	const struct ckt_ctl_job_entry *entry, int to);
+/* The whole job into a directory that is not yet there. */
+struct ckt_ctl_partial;
+int ckt_ctl_job_unseal(
+	const struct ckt_ctl_args *args, const char *path, const struct ckt_ctl_partial *partial);
 
 /* ---- job_nccl.c: communicators of NCCL whose ranks are sessions of the job */
 struct ckt_ctl_members {
@@ -144,7 +166,6 @@ int ckt_ctl_job_migrate(const struct ckt_ctl_args *args);
 int ckt_ctl_job_restore_held(const struct ckt_ctl_args *args);
 
 /* ---- job_move.c: what migrate does otherwise than checkpoint */
-struct ckt_ctl_partial;
 /* A directory that has room for all of the job. */
 int ckt_ctl_job_move_directory(const struct ckt_ctl_job *job, struct ckt_ctl_partial *ret_partial);
 /*

@@ -22,21 +22,52 @@
 #include "rpc/job.h"
 #include "rpc/session.h"
 
-#define NAME "job.json"
+#define NAME CKT_CTL_JOB_MANIFEST
 enum { FORMAT = 1, BYTES_MAX = 1 << 20 };
+
+/* ---- The salt of an encrypted image, in hexadecimal digits */
+
+enum { SALT_TEXT = 2 * CKT_SEALED_SALT };
+
+static void set_salt(json_t *entry, const uint8_t salt[CKT_SEALED_SALT])
+{
+	char text[SALT_TEXT + 1];
+	for (unsigned i = 0; i < CKT_SEALED_SALT; i++)
+		snprintf(text + 2 * i, 3, "%02x", salt[i]);
+	json_object_set_new(entry, "salt", json_string(text));
+}
+
+/* False for what is none. */
+static bool take_salt(const json_t *entry, struct ckt_ctl_job_entry *ret_entry)
+{
+	const json_t *value = json_object_get(entry, "salt");
+	const char *text = json_string_value(value);
+	if (!value)
+		return true;
+	if (!text || strlen(text) != SALT_TEXT || strspn(text, "0123456789abcdef") != SALT_TEXT)
+		return false;
+	for (unsigned i = 0; i < CKT_SEALED_SALT; i++) {
+		const char digits[3] = {text[2 * i], text[2 * i + 1]};
+		ret_entry->salt[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	ret_entry->sealed = true;
+	return true;
+}
 
 int ckt_ctl_job_manifest_write(int dir_fd, const struct ckt_ctl_job *job)
 {
 	json_t *list = json_array();
 	for (unsigned i = 0; i < job->rank_count; i++) {
 		const struct ckt_ctl_rank *rank = &job->ranks[i];
-		json_array_append_new(list,
-			json_pack("{s:s, s:i, s:o, s:i, s:o, s:o, s:I, s:I}", "session",
-				rank->session, "server", (int)rank->server, "address",
-				ckt_ctl_json_text(job->servers[rank->server].server.address), "gpu",
-				rank->gpu, "program", ckt_ctl_json_text(rank->program), "client",
-				ckt_ctl_json_text(rank->client), "pid", (json_int_t)rank->pid,
-				"issued", (json_int_t)rank->issued));
+		json_t *entry = json_pack("{s:s, s:i, s:o, s:i, s:o, s:o, s:I, s:I}", "session",
+			rank->session, "server", (int)rank->server, "address",
+			ckt_ctl_json_text(job->servers[rank->server].server.address), "gpu",
+			rank->gpu, "program", ckt_ctl_json_text(rank->program), "client",
+			ckt_ctl_json_text(rank->client), "pid", (json_int_t)rank->pid, "issued",
+			(json_int_t)rank->issued);
+		if (job->plain.fd >= 0)
+			set_salt(entry, rank->salt);
+		json_array_append_new(list, entry);
 	}
 	json_t *json = json_pack("{s:i, s:s, s:I, s:o}", "format", FORMAT, "job", job->name,
 		"saved", (json_int_t)time(NULL), "sessions", list);
@@ -87,7 +118,7 @@ static bool take_entry(json_t *json, const struct ckt_ctl_job_entry *before, uns
 			return false;
 	*ret_entry = (struct ckt_ctl_job_entry){.server = (unsigned)server, .gpu = gpu};
 	strcpy(ret_entry->session, session);
-	return true;
+	return take_salt(json, ret_entry);
 }
 
 int ckt_ctl_job_manifest_read(const char *path, char ret_job[CKT_JOB_NAME_MAX + 1],

@@ -32,10 +32,14 @@
 
 enum { ANSWER_MS = 30000 };
 
+struct restoration;
+
 struct restorer {
+	const struct restoration *restoration;
 	const struct ckt_ctl_job_entry *entry;
 	struct ckt_ctl_args args; /* with --server of its own */
 	char path[CKT_CTL_PATH_SIZE + 16];
+	char plain[CKT_CTL_PATH_SIZE + 16]; /* its decrypted image; empty: path is plain */
 	int gpu;
 	pthread_t thread;
 	bool begun;
@@ -52,17 +56,31 @@ struct restoration {
 	struct ckt_ctl_job_entry *entries;
 	struct restorer *restorers;
 	unsigned count;
+	struct ckt_ctl_plain plain; /* of encrypted images */
 	struct ckt_ctl_members members;
 	bool held; /* the sessions stand still at their source, which tells their clients */
 };
+
+static const char *plain_of(const struct restorer *one)
+{
+	return *one->plain ? one->plain : NULL;
+}
+
+static void *decrypt_thread(void *opaque)
+{
+	struct restorer *one = opaque;
+	one->status = ckt_ctl_job_image_unseal(
+		&one->args, one->args.job, one->entry, one->restoration->plain.fd);
+	return NULL;
+}
 
 static void *restore_thread(void *opaque)
 {
 	struct restorer *one = opaque;
 	one->status = ckt_ctl_connect_near(&one->args, &one->server);
 	if (one->status == CKT_EXIT_DONE)
-		one->status = ckt_ctl_restore_image(
-			&one->args, &one->server, one->path, one->gpu, NULL, one->session);
+		one->status = ckt_ctl_restore_image(&one->args, &one->server, one->path,
+			plain_of(one), one->gpu, NULL, one->session);
 	one->whole = one->status == CKT_EXIT_DONE;
 	return NULL;
 }
@@ -73,7 +91,7 @@ static void *ahead_thread(void *opaque)
 	one->status = ckt_ctl_connect_near(&one->args, &one->server);
 	if (one->status == CKT_EXIT_DONE)
 		one->status = ckt_ctl_passing_open(
-			&one->args, &one->server, one->path, NULL, &one->passing);
+			&one->args, &one->server, one->path, plain_of(one), NULL, &one->passing);
 	if (one->status == CKT_EXIT_DONE)
 		one->status = ckt_ctl_passing_preload(
 			one->passing, &one->server, one->gpu, false, one->session);
@@ -182,8 +200,9 @@ static int read_members(struct restoration *r)
 	bool whole = names && servers;
 	int status = whole ? CKT_EXIT_DONE : ckt_ctl_refuse("restore", "out of memory");
 	for (unsigned i = 0; i < r->count && whole; i++) {
-		int fd =
-			open(r->restorers[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int fd = open(
+			plain_of(&r->restorers[i]) ? r->restorers[i].plain : r->restorers[i].path,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		whole = fd >= 0 &&
 			ckt_ctl_members_read(&r->members, fd, i, message, sizeof message) == 0;
 		names[i] = r->entries[i].session;
@@ -236,6 +255,18 @@ static unsigned place_of(
 	return named > before ? session * named / r->count : r->entries[session].server % named;
 }
 
+static int read_manifest(struct restoration *r)
+{
+	if (!ckt_ctl_job_is_sealed(r->path))
+		return ckt_ctl_job_manifest_read(r->path, r->job, &r->entries, &r->count);
+	int status = ckt_ctl_plain_make(&r->plain);
+	if (status == CKT_EXIT_DONE)
+		status = ckt_ctl_job_sealed_open(r->args, r->path, r->plain.fd);
+	return status == CKT_EXIT_DONE
+		? ckt_ctl_job_manifest_read(r->plain.path, r->job, &r->entries, &r->count)
+		: status;
+}
+
 static int prepare(struct restoration *r)
 {
 	static int gpus[CKT_CTL_RANKS_MAX], places[CKT_CTL_RANKS_MAX];
@@ -251,18 +282,26 @@ static int prepare(struct restoration *r)
 		status = parse_numbers(
 			r->args->place, "--place", servers ? servers : 1, places, &place_count);
 	if (status == CKT_EXIT_DONE)
-		status = ckt_ctl_job_manifest_read(r->path, r->job, &r->entries, &r->count);
+		status = read_manifest(r);
 	if (status == CKT_EXIT_DONE && !(r->restorers = calloc(r->count, sizeof *r->restorers)))
 		status = ckt_ctl_refuse("restore", "out of memory");
 	for (unsigned i = 0; i < r->count && status == CKT_EXIT_DONE; i++) {
 		struct restorer *one = &r->restorers[i];
-		*one = (struct restorer){
-			.entry = &r->entries[i], .args = *r->args, .server = {.fd = -1}};
+		*one = (struct restorer){.restoration = r,
+			.entry = &r->entries[i],
+			.args = *r->args,
+			.server = {.fd = -1}};
 		if (servers)
 			one->args.server = r->args->servers[place_of(r, i, places, place_count)];
 		one->gpu = gpu_count ? gpus[i % gpu_count] : r->entries[i].gpu;
+		one->args.job = r->path;
 		snprintf(one->path, sizeof one->path, "%s/%s", r->path, r->entries[i].session);
+		if (r->plain.fd >= 0)
+			snprintf(one->plain, sizeof one->plain, "%s/%s", r->plain.path,
+				r->entries[i].session);
 	}
+	if (status == CKT_EXIT_DONE && r->plain.fd >= 0)
+		status = run_all(r, decrypt_thread);
 	return status == CKT_EXIT_DONE ? read_members(r) : status;
 }
 
@@ -281,7 +320,7 @@ static int print(const struct restoration *r)
 
 static int restore_job(const struct ckt_ctl_args *args, bool held)
 {
-	struct restoration r = {.args = args, .held = held};
+	struct restoration r = {.args = args, .held = held, .plain = {.fd = -1}};
 	int status = ckt_ctl_path_copy(args->job, r.path);
 	if (status == CKT_EXIT_DONE)
 		status = prepare(&r);
@@ -295,6 +334,7 @@ static int restore_job(const struct ckt_ctl_args *args, bool held)
 		ckt_ctl_disconnect(&r.restorers[i].server);
 	}
 	ckt_ctl_members_free(&r.members);
+	ckt_ctl_plain_remove(&r.plain);
 	if (status == CKT_EXIT_DONE && !held)
 		status = print(&r);
 	free(r.restorers);

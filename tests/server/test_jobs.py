@@ -3,6 +3,7 @@
 """Jobs: ranks whose GPU work waits for each other's, saved as one cut and restored together, at one server and at two."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -145,6 +146,104 @@ class Jobs(Whole):
         os.rename(victim + ".away", victim)
         first.kill()
         self.assertEqual(self.may_fail(second, "restore", "--job", path)[0], 0)
+        self.all_end(programs)
+
+    def refused(self, server, path, *words, because):
+        """The restore is refused with that reason, and no session is there."""
+        code, out, err = self.may_fail(server, "restore", "--job", path, *words)
+        self.assertEqual((code, out), (1, ""), err)
+        self.assertIn(because, err)
+        self.assertEqual(runner.sessions_of(self.tree, server), [])
+        self.assertEqual(self.plain_left(), [])
+
+    def plain_left(self):
+        return [n for n in os.listdir("/dev/shm") if n.startswith("cricket-plain-")]
+
+    def bad_copy(self, path, change):
+        """A copy of the job's image that somebody has changed."""
+        bad = os.path.join(self.dir, "bad")
+        shutil.rmtree(bad, ignore_errors=True)
+        shutil.copytree(path, bad)
+        change(bad)
+        return bad
+
+    def encrypted(self, servers, programs):
+        """Two encrypted cuts, the second of which has ended the job; and the key."""
+        key, older, newer = (os.path.join(self.dir, n) for n in ("key", "older", "newer"))
+        runner.cricketctl(self.tree, "image-key", "make", key)
+        for words in (("--encrypt",), ("--encrypt", "--image-key", key + "-none")):
+            code, _, err = self.checkpoint(servers, "--job", "train", newer, *words)
+            self.assertIn(code, (1, 2), err)
+            self.nothing_left("newer")
+        for path, words in ((older, ()), (newer, ("--stop",))):
+            code, _, err = self.checkpoint(servers, "--job", "train", path, "--image-key", key, "--encrypt", *words)
+            self.assertEqual(code, 0, err)
+        self.assertEqual(self.plain_left(), [])
+        for directory, _, files in os.walk(newer):
+            for name in files:
+                with open(os.path.join(directory, name), "rb") as f:
+                    data = f.read()
+                self.assertEqual(data[:4], b"CkE1", name)
+                self.assertNotIn(os.path.basename(PROGRAM).encode(), data)
+        self.assertTrue(all(p.process.poll() is None for p in programs))
+        return key, older, newer
+
+    def test_encrypted(self):
+        """A job of which nothing is readable: its key restores it whole, and nothing that somebody has exchanged."""
+        before = [self.server("a"), self.server("b")]
+        programs = self.ranks(before)
+        key, older, newer = self.encrypted(before, programs)
+        sessions = sorted(n for n in os.listdir(newer) if n != "job.json")
+        self.assertEqual(len(sessions), 2)
+        first = sessions[0]
+        after = self.server("c")
+        opened = os.path.join(self.dir, "opened")
+        runner.cricketctl(self.tree, "image", "decrypt", newer, opened, "--image-key", key)
+        with open(os.path.join(opened, "job.json"), encoding="utf-8") as f:
+            plain = json.load(f)
+        self.assertEqual(sorted(s["session"] for s in plain["sessions"]), sessions)
+        for session in sessions:
+            self.assertTrue(self.image_is_whole(os.path.join(opened, session)))
+            self.assertTrue(json.loads(runner.cricketctl(self.tree, "image", "verify", os.path.join(newer, session), "--image-key", key, "--json"))["ok"])
+            shown = json.loads(runner.cricketctl(self.tree, "image", "show", os.path.join(newer, session), "--image-key", key, "--json"))
+            self.assertEqual(shown["session"], session)
+        other = os.path.join(self.dir, "other-key")
+        runner.cricketctl(self.tree, "image-key", "make", other)
+        self.refused(after, newer, because="is encrypted: give its key with --image-key")
+        self.refused(after, newer, "--image-key", other, because="job.json: it is encrypted with key ")
+
+        def older_image(bad):
+            shutil.rmtree(os.path.join(bad, first))
+            shutil.copytree(os.path.join(older, first), os.path.join(bad, first))
+
+        def plain_image(bad):
+            shutil.rmtree(os.path.join(bad, first))
+            shutil.copytree(os.path.join(opened, first), os.path.join(bad, first))
+
+        def older_list(bad):
+            shutil.copy(os.path.join(older, "job.json"), bad)
+
+        def plain_list(bad):
+            with open(os.path.join(bad, "job.json"), "w", encoding="utf-8") as f:
+                json.dump({**plain, "sessions": plain["sessions"][:1]}, f)
+
+        def left_out(bad):
+            shutil.rmtree(os.path.join(bad, first))
+
+        def changed_list(bad):
+            with open(os.path.join(bad, "job.json"), "r+b") as f:
+                f.seek(60)
+                byte = f.read(1)[0]
+                f.seek(60)
+                f.write(bytes([byte ^ 1]))
+
+        changed = "it was changed since it was encrypted: restore the image from another copy"
+        for change, says in ((older_image, changed), (plain_image, changed), (older_list, changed), (changed_list, "job.json: " + changed),
+                             (plain_list, "is encrypted, and job.json is not: restore the job from another copy"), (left_out, "No such file or directory")):
+            self.refused(after, self.bad_copy(newer, change), "--image-key", key, because=says)
+        runner.cricketctl(self.tree, "--server", after.address, "restore", "--job", newer, "--image-key", key)
+        self.assertTrue(os.path.exists(os.path.join(newer, first, "claim.json")))
+        self.assertEqual(self.plain_left(), [])
         self.all_end(programs)
 
     def test_deadline(self):

@@ -72,7 +72,7 @@ static void test_usage(void)
 		{{.job = "a b"}, "x", "--job: 'a b' is not a job name"},
 		{{.job = "a"}, NULL, "checkpoint --job NAME DIR can be combined with"},
 		{{.job = "a", .every = "1s"}, "x",
-			"can be combined with --server, --stop, --deadline and --compress only"},
+			"can be combined with --server, --stop, --deadline, --compress, --image-key and --encrypt only"},
 		{{.job = "a", .with_client = true}, "x", "can be combined with"},
 		{{.job = "a", .deadline = "0"}, "x", "--deadline: '0' is not valid"},
 	};

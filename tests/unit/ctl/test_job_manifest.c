@@ -40,8 +40,11 @@ static void test_round(void)
 			.client = "host",
 			.pid = 8,
 			.gpu = 0}};
-	struct ckt_ctl_job job = {
-		.name = "mine", .ranks = ranks, .rank_count = 2, .server_count = 2};
+	struct ckt_ctl_job job = {.name = "mine",
+		.ranks = ranks,
+		.rank_count = 2,
+		.server_count = 2,
+		.plain = {.fd = -1}};
 	begin();
 	mkdir(path_in("job"), 0700);
 	int fd = open(path_in("job"), O_RDONLY | O_DIRECTORY);
@@ -53,10 +56,24 @@ static void test_round(void)
 	IS(entries[0].server, 1);
 	IS(entries[0].gpu, 3);
 	TEXT(entries[1].session, "ba9876543210");
+	YES(!entries[0].sealed);
 	YES(ckt_ctl_job_manifest_write(fd, &job) < 0); /* never over another */
+	/* Of encrypted images the salts. */
+	unlink(path_in("job/job.json"));
+	for (unsigned i = 0; i < CKT_SEALED_SALT; i++)
+		ranks[1].salt[i] = (uint8_t)(200 + i);
+	job.plain.fd = fd;
+	IS(ckt_ctl_job_manifest_write(fd, &job), 0);
+	IS(run(read_it, (struct ckt_ctl_args){0}, path_in("job"), NULL), CKT_EXIT_DONE);
+	MUST(count, 2);
+	YES(entries[0].sealed && entries[1].sealed);
+	IS(memcmp(entries[1].salt, ranks[1].salt, CKT_SEALED_SALT), 0);
 	close(fd);
 }
 
+#define SALTED(salt)                                                                                                    \
+	"{\"format\":1,\"job\":\"a\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":0,\"salt\":" salt \
+	"}]}"
 #define ENTRY "{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":0}"
 static void test_bad(void)
 {
@@ -75,6 +92,10 @@ static void test_bad(void)
 		"{\"format\":1,\"job\":\"a\",\"sessions\":[{\"session\":\"0123456789ab\",\"server\":0,\"gpu\":64}]}",
 		"{\"format\":1,\"job\":\"a\",\"sessions\":[7]}",
 		"{\"format\":1,\"job\":7,\"sessions\":[" ENTRY "]}",
+		SALTED("7"),
+		SALTED("\"\""),
+		SALTED("\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\""),
+		SALTED("\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeg\""),
 	};
 	begin();
 	mkdir(path_in("bad"), 0700);
