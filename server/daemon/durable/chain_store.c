@@ -160,6 +160,13 @@ static int format(const struct ckt_chain_state *state, char *ret_text, size_t si
 	return used > 0 && (size_t)used < size ? used : -E2BIG;
 }
 
+/* Numbers that another one can follow, and sizes whose sum is a number. */
+static bool is_image(const struct ckt_chain_image *image)
+{
+	return image->number && image->number <= INT64_MAX &&
+		image->bytes <= INT64_MAX / CKT_CHAIN_IMAGES_MAX;
+}
+
 static bool add_image(struct ckt_chain_state *state, char *text)
 {
 	char *bytes = strchr(text, ' ');
@@ -168,6 +175,7 @@ static bool add_image(struct ckt_chain_state *state, char *text)
 		return false;
 	*bytes++ = 0;
 	if (!get_number(text, &image.number) || !get_number(bytes, &image.bytes) ||
+		!is_image(&image) ||
 		(state->count && image.number <= state->images[state->count - 1].number))
 		return false;
 	state->images[state->count++] = image;
@@ -178,7 +186,7 @@ static bool add_image(struct ckt_chain_state *state, char *text)
 static bool take_number(struct ckt_chain_state *state, const char *name, const char *value)
 {
 	uint64_t number;
-	if (!get_number(value, &number))
+	if (!get_number(value, &number) || (strcmp(name, "owner") == 0 && number > UINT32_MAX))
 		return false;
 	if (strcmp(name, "owner") == 0)
 		state->owner = (uint32_t)number;
@@ -265,6 +273,9 @@ int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_
 	if (n < 0)
 		return -EIO;
 	text[n] = 0;
+	/* All of the file is the text: nothing behind a zero, or behind what was read. */
+	if ((size_t)n != strlen(text) || n != st.st_size)
+		return -EBADMSG;
 	int result = ckt_chain_mac_check(text);
 	if (!result)
 		result = ckt_chain_state_parse(text, ret_state);

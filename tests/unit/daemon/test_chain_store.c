@@ -70,8 +70,8 @@ static void test_state(void)
 	IS(ckt_chain_read(fd, "0123456789ac", &back), -EBADMSG);
 	/* As many images as there can be. */
 	for (state.count = 0; state.count < CKT_CHAIN_IMAGES_MAX; state.count++)
-		state.images[state.count] =
-			(struct ckt_chain_image){UINT64_MAX - 100 + state.count, UINT64_MAX};
+		state.images[state.count] = (struct ckt_chain_image){
+			(uint64_t)INT64_MAX - 100 + state.count, INT64_MAX / CKT_CHAIN_IMAGES_MAX};
 	MUST(ckt_chain_write(fd, &state), 0);
 	IS(ckt_chain_read(fd, SESSION, &back), 0);
 	IS(back.count, CKT_CHAIN_IMAGES_MAX);
@@ -106,10 +106,39 @@ static void test_damaged(void)
 		"version 1\nend\n", "version 1\nsession 0123456789a/\nend\n",
 		"session 0123456789ab\nimage 2 1\nimage 1 1\nend\n",
 		"session 0123456789ab\nimage ../.. 1\nend\n", "session 0123456789ab\nwhat 1\nend\n",
+		"session 0123456789ab\nowner 4294967296\nend\n",
+		"session 0123456789ab\nimage 0 1\nend\n",
+		"session 0123456789ab\nimage 9223372036854775808 1\nend\n",
+		"session 0123456789ab\nimage 1 192153584101141163\nend\n",
 		"session 0123456789ab\nend\nend\n", "session 0123456789ab\nlast 00\nend\n"};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		snprintf(copy, sizeof copy, "%s", wrong[i]);
 		IS(ckt_chain_state_parse(copy, &back), -EBADMSG);
+	}
+	unmake(fd);
+}
+
+/* What stands behind a state in its file makes it none. */
+static void test_more(void)
+{
+	struct ckt_chain_state state = a_state(), back;
+	static const char line[4097];
+	int fd = make();
+	for (unsigned i = 0; i < 3; i++) {
+		MUST(ckt_chain_write(fd, &state), 0);
+		IS(ckt_chain_read(fd, SESSION, &back), 0);
+		int file = openat(fd, "state", O_WRONLY | O_APPEND | O_CLOEXEC);
+		/* A zero, a zero and a text, and more than is read. */
+		for (unsigned k = 0; k <= (i == 2) * 2; k++)
+			MUST(write(file, i == 1 ? "\0end\n" : line,
+				     i == 0           ? 1
+					     : i == 1 ? 5
+						      : 4096),
+				i == 0           ? 1
+					: i == 1 ? 5
+						 : 4096);
+		close(file);
+		IS(ckt_chain_read(fd, SESSION, &back), -EBADMSG);
 	}
 	unmake(fd);
 }
@@ -185,5 +214,5 @@ static void test_directories(void)
 	unmake(fd);
 }
 
-UNIT_SUITE(chain_store, {"state", test_state}, {"damaged", test_damaged}, {"lock", test_lock},
-	{"directories", test_directories})
+UNIT_SUITE(chain_store, {"state", test_state}, {"damaged", test_damaged}, {"more", test_more},
+	{"lock", test_lock}, {"directories", test_directories})
