@@ -206,6 +206,8 @@ static void check_again(int dir_fd, const struct ckt_chain_state *state)
 	fuzz_insist(again.executed == state->executed && again.owner == state->owner &&
 			again.generation == state->generation && again.count == state->count &&
 			again.gpu == state->gpu && again.shared == state->shared &&
+			again.replica_ms == state->replica_ms &&
+			again.replicated == state->replicated &&
 			again.has_manifest == state->has_manifest,
 		"a state is another one when read again");
 }
@@ -368,10 +370,10 @@ static const char *word_of(unsigned *seed)
 	static const char *const words[] = {"version 1", ("session " SESSION), "owner 4294967295",
 		"owner 4294967296", "generation 18446744073709551615", "copy 1", "executed 5",
 		"when 18446744073709551615", "restores 1000", "restores 1001", "acked 3", "gpu 64",
-		"gpu 65", "asked 1", "shared 1", "asleep 1", "image 7 100",
-		"image 9223372036854775807 1", "image 9223372036854775808 1",
-		"image 8 9223372036854775807", "image 0 1", "image 7", "manifest 00", "mac 0",
-		"end", "what 1", "secret 0", "last 0", ""};
+		"gpu 65", "asked 1", "shared 1", "asleep 1", "replica 2000", "replica 4294967296",
+		"replicated 1", "image 7 100", "image 9223372036854775807 1",
+		"image 9223372036854775808 1", "image 8 9223372036854775807", "image 0 1",
+		"image 7", "manifest 00", "mac 0", "end", "what 1", "secret 0", "last 0", ""};
 	return words[fuzz_random(seed) % (sizeof words / sizeof *words)];
 }
 
@@ -445,7 +447,7 @@ static void write_seeds(const char *to)
 		"version 1\nsession " SESSION
 		"\nowner 1000\nsecret 0000000000000000000000000000000000000000000000000000000000000000\n"
 		"generation 3\ncopy 4\nexecuted 77\nwhen 1234\nlast 00000000000000000000000000000000\n"
-		"restores 1\nacked 70\ngpu 1\nasked 1\nasleep 1\nimage 4 1000\nimage 7 20\nshared 1\n";
+		"restores 1\nacked 70\ngpu 1\nasked 1\nasleep 1\nimage 4 1000\nimage 7 20\nshared 1\nreplica 2000\nreplicated 1\n";
 	static const uint8_t hows[] = {0, KEYED | SIGNED | NAMES_MANIFEST, KEYED | SIGNED, KEYED,
 		SIGNED, KEYED | SIGNED | DURABLE};
 	char text[2048], name[32];

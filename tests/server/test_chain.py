@@ -174,6 +174,74 @@ class Chain(Chains):
         (said,) = self.lost(other)
         self.assertIn("no key of --image-key vouches", said)
 
+    # ---- The files of a replica
+
+    def replicating(self, second, *options):
+        return self.saving("first", "--replicate", second.address, "--replicate-lease", "1h", *options)
+
+    def replicated(self, *takers):
+        for taker in takers:
+            self.saved(taker)
+            executed = self.sessions(taker.server)[taker.session]["executed"]
+            self.wait(lambda taker=taker, executed=executed: os.path.exists(os.path.join(self.directory(taker, "second"), "state")) and
+                      int(self.state(taker, "second").split("executed ")[1].split()[0]) >= executed)
+
+    def mark(self, taker, text):
+        """The file that says that the chain at the second server is a replica, and for how long."""
+        path = os.path.join(self.directory(taker, "second"), "replica")
+        os.unlink(path)
+        if text is not None:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+                f.write(text)
+
+    def link_mark(self, taker):
+        self.mark(taker, None)
+        os.symlink("nowhere", os.path.join(self.directory(taker, "second"), "replica"))
+
+    def test_replica_marks(self):
+        """Nobody who can write there makes a replica start before its lease is over, also where its server was started again since."""
+        options = ["--image-key", self.key()]
+        second = self.saving("second", *options)
+        first = self.replicating(second, *options)
+        attacks = [lambda t: None, lambda t: self.mark(t, None), self.link_mark, lambda t: self.mark(t, ""), lambda t: self.mark(t, "2000\n"),
+                   lambda t: self.mark(t, marks[t].replace("lease 3600000\n", "lease 2000\n")), lambda t: self.mark(t, marks[takers[0]])]
+        takers = [self.taker(first, 1, CRICKET_STANDBY=second.address, CRICKET_RECONNECT_TIMEOUT="6") for _ in attacks]
+        self.replicated(*takers)
+        marks = {}
+        for taker in takers:
+            self.assertIn("\nreplica 3600000\n", self.state(taker, "second"))
+            self.assertNotIn("\nreplicated ", self.state(taker, "second"))
+            with open(os.path.join(self.directory(taker, "second"), "replica"), encoding="utf-8") as f:
+                marks[taker] = f.read()
+            self.assertRegex(marks[taker], "^mark replica %s\nlease 3600000\nmac [0-9a-f]{16} [0-9a-f]{64}\nend\n$" % taker.session)
+        with self.stopped(*takers):
+            self.kill_all(first)
+            second.kill()
+            for taker, attack in zip(takers, attacks):
+                attack(taker)
+            second = self.saving("second", *options)
+        for said in self.lost(*takers):
+            self.assertIn("is a replica, and its server may still run it", said)
+        self.assertEqual(self.sessions(second), {})
+
+    def test_replicated_marks(self):
+        """A session whose replica may have started does not start again, whoever removed the file that says so."""
+        options = ["--image-key", self.key()]
+        second = self.saving("second", *options)
+        first = self.replicating(second, *options)
+        takers = [self.taker(first, 1, CRICKET_RECONNECT_TIMEOUT="6") for _ in range(2)]
+        self.replicated(*takers)
+        for taker in takers:
+            self.assertIn("\nreplicated 1\n", self.state(taker))
+        with self.stopped(*takers):
+            self.kill_all(first)
+            second.kill()
+            os.unlink(os.path.join(self.directory(takers[0]), "replicated"))
+            first = self.replicating(second, *options)
+        for said in self.lost(*takers):
+            self.assertIn("may have gone on from its replica", said)
+        self.assertEqual(self.sessions(first), {})
+
     # ---- Encrypted
 
     def files(self, taker):

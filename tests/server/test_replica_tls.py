@@ -52,6 +52,7 @@ class ReplicaTls(Chains):
             self.replicated(one)
         with open(os.path.join(self.directory(taker, "second"), self.state(taker, "second").split("\nimage ")[1].split()[0], "manifest"), "rb") as f:
             self.assertEqual(f.read(4), b"CkE1")
+        self.assertIn("\nreplica 2000\n", self.state(taker, "second"))
         with self.stopped(taker, other):
             self.kill_all(first)
             with open(os.path.join(self.directory(other, "second"), "state"), "r+", encoding="utf-8") as f:
@@ -60,6 +61,7 @@ class ReplicaTls(Chains):
                 f.write(text.replace("\nowner ", "\nowner 1", 1))
         self.assertEqual(taker.ask("check", 7), 0)
         self.assertEqual(set(self.sessions(second)), {taker.session})
+        self.assertNotIn("\nreplica", self.state(taker, "second"))
         (said,) = self.lost(other)
         self.assertIn("its state was changed", said)
 

@@ -81,7 +81,7 @@ static void sweep_directory(const struct ckt_automatic *automatic)
 		/* A session that ended while no server was here is wanted by nobody. */
 		unsigned left_s;
 		bool gone = (old || ckt_chain_is_over(fd)) &&
-			!ckt_replica_is_leased(fd, entry->d_name, &left_s);
+			!ckt_replica_is_leased(fd, entry->d_name, 0, &left_s);
 		int lock = gone ? ckt_chain_lock(fd, false) : -1;
 		if (lock >= 0) {
 			ckt_info("session %s: removing its automatic images: nobody came for them",

@@ -198,6 +198,8 @@ static void committed(struct image *image)
 {
 	struct ckt_automatic_chain *chain = image->chain;
 	struct ckt_session *session = chain->session;
+	/* It may have lost its replica since; the next state says so. */
+	image->state.replicated = chain->state.replicated;
 	chain->state = image->state;
 	chain->whole_next = false;
 	chain->taken++;
@@ -256,6 +258,8 @@ static void drop(struct image *image, const char *problem)
 static int commit(struct image *image)
 {
 	struct ckt_automatic_chain *chain = image->chain;
+	/* It may have got a replica since. */
+	image->state.replicated = chain->state.replicated;
 	int result = ckt_chain_commit_sealed(&chain->server->loop, chain->dir_fd, image->fd,
 		&image->state, image->sealed, image->whole, commit_done, image);
 	chain->committing = !result;

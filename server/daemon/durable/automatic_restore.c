@@ -169,6 +169,7 @@ static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *
 	if (result)
 		return result;
 	chain->last_copy = state->copy;
+	state->replica_ms = 0;
 	state->restores++;
 	state->generation++;
 	if (getrandom(&state->copy, sizeof state->copy, 0) != sizeof state->copy || !state->copy)
@@ -258,7 +259,7 @@ static int read_chain(const struct ckt_peer *peer, int fd, const char *id,
 		result = -ENOENT;
 	}
 	if (!result)
-		result = ckt_replica_may_start(peer->server, fd, id, ret_message);
+		result = ckt_replica_may_start(peer->server, fd, ret_state, ret_message);
 	if (!result && ckt_sleep_must_wait(id)) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"there was no room for session %s a moment ago: ask again", id);

@@ -6,7 +6,8 @@
  *	         manifest HASH: of the newest image ---> hashes of all chunks, those of older images too
  *
  * So one MAC covers all that a return uses: who the session is, which images are its chain, and
- * every byte of them.  It does not cover the files lock, replica and replicated.
+ * every byte of them.  The state also has what the files replica and replicated say (replica.h), so
+ * that removing them gains nothing.  The file lock has none: the worker, which has no key, writes it.
  *
  * An older state with its images is whole.  The server refuses it if it has seen a later one since it
  * started, or if the session's program has no longer the commands that follow it.
@@ -26,7 +27,10 @@ struct ckt_image_keys;
 void ckt_chain_keys_set(const struct ckt_image_keys *keys);
 const struct ckt_image_keys *ckt_chain_keys(void);
 
-/* Appends the line to a text of that length in that room: its new length, or -E2BIG. */
+/*
+ * Appends the line to a text of that length in that room: its new length, or -E2BIG.  What follows is
+ * "end", also in a text that is no state.
+ */
 int ckt_chain_mac_sign(char *text, size_t length, size_t room);
 /*
  * Whether one of the keys vouches for the text of a state: 0, also without keys; -ENOKEY: none does;

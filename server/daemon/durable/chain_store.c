@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,18 @@
 
 #include "rpc/identity.h"
 #include "server/daemon/durable/chain_mac.h"
+#include "server/daemon/durable/replica.h"
 
 #define STATE "state"
 #define FRESH "state.new"
 #define LOCK "lock"
 
-enum { VERSION = 1, TEXT_MAX = 8192, NAME_SIZE = 24 };
+enum {
+	VERSION = 1,
+	TEXT_MAX = 8192,
+	NAME_SIZE = 24,
+	LEASE_MAX_MS = CKT_REPLICA_LEASE_MAX_S * 1000,
+};
 
 bool ckt_chain_id_good(const char *session)
 {
@@ -127,12 +134,47 @@ static bool get_number(const char *text, uint64_t *ret_value)
 	return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
+struct text {
+	char *data;
+	size_t size;
+	int used; /* negative: it does not fit */
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct text *text, const char *format, ...)
+{
+	va_list arguments;
+	if (text->used < 0)
+		return;
+	va_start(arguments, format);
+	size_t left = text->size - (size_t)text->used;
+	int more = vsnprintf(text->data + text->used, left, format, arguments);
+	va_end(arguments);
+	text->used = more >= 0 && (size_t)more < left ? text->used + more : -E2BIG;
+}
+
+/* A server of an earlier version reads states without these lines. */
+static void add_rare_lines(struct text *text, const struct ckt_chain_state *state)
+{
+	if (state->shared)
+		add(text, "shared 1\n");
+	if (state->replica_ms)
+		add(text, "replica %u\n", state->replica_ms);
+	if (state->replicated)
+		add(text, "replicated 1\n");
+	if (state->has_manifest) {
+		char manifest[2 * CKT_CHAIN_HASH + 1];
+		put_hex(manifest, state->manifest, CKT_CHAIN_HASH);
+		add(text, "manifest %s\n", manifest);
+	}
+}
+
 static int format(const struct ckt_chain_state *state, char *ret_text, size_t size)
 {
 	char secret[2 * CKT_SECRET_HASH_SIZE + 1], last[2 * CKT_IMAGE_ID_SIZE + 1];
+	struct text text = {.data = ret_text, .size = size};
 	put_hex(secret, state->secret_hash, CKT_SECRET_HASH_SIZE);
 	put_hex(last, state->last, CKT_IMAGE_ID_SIZE);
-	int used = snprintf(ret_text, size,
+	add(&text,
 		"version %d\nsession %s\nowner %" PRIu32 "\nsecret %s\ngeneration %" PRIu64
 		"\ncopy %" PRIu64 "\nexecuted %" PRIu64 "\nwhen %" PRIu64
 		"\nlast %s\nrestores %u\nacked %" PRIu64 "\ngpu %u\nasked %d\n",
@@ -140,24 +182,16 @@ static int format(const struct ckt_chain_state *state, char *ret_text, size_t si
 		state->executed, (uint64_t)state->when, last, state->restores, state->acked,
 		(unsigned)(state->gpu + 1), state->asked);
 	/* A server of an earlier version reads states without this line. */
-	if (state->asleep && used > 0 && (size_t)used < size)
-		used += snprintf(ret_text + used, size - (size_t)used, "asleep 1\n");
-	for (unsigned i = 0; i < state->count && used > 0 && (size_t)used < size; i++)
-		used += snprintf(ret_text + used, size - (size_t)used,
-			"image %" PRIu64 " %" PRIu64 "\n", state->images[i].number,
+	if (state->asleep)
+		add(&text, "asleep 1\n");
+	for (unsigned i = 0; i < state->count; i++)
+		add(&text, "image %" PRIu64 " %" PRIu64 "\n", state->images[i].number,
 			state->images[i].bytes);
-	if (used > 0 && (size_t)used < size && state->shared)
-		used += snprintf(ret_text + used, size - (size_t)used, "shared 1\n");
-	if (used > 0 && (size_t)used < size && state->has_manifest) {
-		char manifest[2 * CKT_CHAIN_HASH + 1];
-		put_hex(manifest, state->manifest, CKT_CHAIN_HASH);
-		used += snprintf(ret_text + used, size - (size_t)used, "manifest %s\n", manifest);
-	}
-	if (used > 0 && (size_t)used < size)
-		used = ckt_chain_mac_sign(ret_text, (size_t)used, size);
-	if (used > 0 && (size_t)used < size)
-		used += snprintf(ret_text + used, size - (size_t)used, "end\n");
-	return used > 0 && (size_t)used < size ? used : -E2BIG;
+	add_rare_lines(&text, state);
+	if (text.used >= 0)
+		text.used = ckt_chain_mac_sign(ret_text, (size_t)text.used, size);
+	add(&text, "end\n");
+	return text.used;
 }
 
 /* Numbers that another one can follow, and sizes whose sum is a number. */
@@ -208,6 +242,10 @@ static bool take_number(struct ckt_chain_state *state, const char *name, const c
 		state->asked = number != 0;
 	else if (strcmp(name, "shared") == 0)
 		state->shared = number != 0;
+	else if (strcmp(name, "replica") == 0)
+		state->replica_ms = number < LEASE_MAX_MS ? (unsigned)number : LEASE_MAX_MS;
+	else if (strcmp(name, "replicated") == 0)
+		state->replicated = number != 0;
 	else if (strcmp(name, "asleep") == 0)
 		state->asleep = number != 0;
 	else

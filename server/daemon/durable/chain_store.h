@@ -49,7 +49,10 @@ struct ckt_chain_state {
 	int gpu;           /* ordinal; -1: any */
 	bool asked;        /* its client asked for images */
 	bool shared;       /* with other sessions: it does not come back alone */
-	bool asleep;       /* its worker ended when the newest image was complete: see sleep.h */
+	/* Only with a key, as what the files of replica.h say: */
+	unsigned replica_ms; /* another server's session, with a lease of that length; 0: our own */
+	bool replicated;     /* a replica of it may count at another server */
+	bool asleep;         /* its worker ended when the newest image was complete: see sleep.h */
 	/* Oldest first; each but the first builds on those before it. */
 	unsigned count;
 	struct ckt_chain_image images[CKT_CHAIN_IMAGES_MAX];

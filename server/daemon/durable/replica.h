@@ -11,6 +11,10 @@
  *	   answered: the deadline moves                   over: HELLO RESUME removes `replica`, and starts it
  *	   not answered: the kernel kills the worker      from then on LEASE and KEEP are refused
  *
+ * With keys (chain_mac.h) the state of a chain says the same as the two files, under its MAC, and
+ * `replica` has a MAC of its own.  A file that is gone or was changed then makes the lease longer,
+ * and never shorter.
+ *
  * The deadline counts from before the call, and ends a fifth of the lease early.  So it is over
  * before the lease is, as long as the two clocks' speeds differ by less than that.  Dates are not
  * used.  While `replicated` exists, the session starts here only with a lease that is not over.
@@ -26,6 +30,7 @@
 #include "rpc/session.h"
 
 struct ckt_automatic_chain;
+struct ckt_chain_state;
 struct ckt_peer;
 struct ckt_server;
 struct ckt_session;
@@ -49,8 +54,8 @@ void ckt_replica_drop(struct ckt_server *server, const char *session);
  * Whether the session may start here from its chain: 0; -EBUSY with the reason: not now, ask again;
  * -ENOENT: it went on there.
  */
-int ckt_replica_may_start(struct ckt_server *server, int dir_fd, const char *session,
-	char ret_message[CKT_MESSAGE_MAX]);
+int ckt_replica_may_start(struct ckt_server *server, int dir_fd,
+	const struct ckt_chain_state *state, char ret_message[CKT_MESSAGE_MAX]);
 /* The worker of a session has come to be, or was found: it gets its deadline. */
 void ckt_replica_begin(struct ckt_session *session);
 /* Why the replica is behind; empty: it is not. */
@@ -80,8 +85,12 @@ bool ckt_replica_held_next(const char *after, struct ckt_replica_facts *ret_fact
 
 void ckt_replica_keep_init(void);
 void ckt_replica_keep_fini(void);
-/* Whether another server may still have the session; ret_left_s: for how long at most. */
-bool ckt_replica_is_leased(int dir_fd, const char *session, unsigned *ret_left_s);
+/*
+ * Whether another server may still have the session; promised_ms: what its state says of its lease;
+ * ret_left_s: for how long at most.
+ */
+bool ckt_replica_is_leased(
+	int dir_fd, const char *session, unsigned promised_ms, unsigned *ret_left_s);
 /* The session goes on here: its former server gets no lease any more.  0 or -errno. */
 int ckt_replica_take(int dir_fd, const char *session);
 

@@ -24,6 +24,8 @@
 
 #define MARK "replica"
 
+enum { MARK_SIZE = 256 };
+
 struct held {
 	struct held *next;
 	char id[CKT_SESSION_ID_SIZE + 1];
@@ -116,29 +118,54 @@ void ckt_replica_keep_fini(void)
 
 /* ---- The mark: the lease's length, so that a server that was started again waits as long */
 
-static int read_mark(int dir_fd, unsigned *ret_lease_ms)
+/* With keys they vouch for it, and for whose it is; no state begins so. */
+static int format_mark(const char *session, unsigned lease_ms, char ret_text[MARK_SIZE])
 {
-	char text[32] = "";
+	if (!ckt_chain_keys())
+		return snprintf(ret_text, MARK_SIZE, "%u\n", lease_ms);
+	int size =
+		snprintf(ret_text, MARK_SIZE, "mark replica %.12s\nlease %u\n", session, lease_ms);
+	size = ckt_chain_mac_sign(ret_text, (size_t)size, MARK_SIZE);
+	return size + snprintf(ret_text + size, MARK_SIZE - (size_t)size, "end\n");
+}
+
+/* 0: it is damaged, or no key vouches for it. */
+static unsigned parse_mark(const char *session, const char *text)
+{
+	char wanted[MARK_SIZE];
+	const char *number = text;
+	if (ckt_chain_keys()) {
+		int size = snprintf(wanted, sizeof wanted, "mark replica %.12s\nlease ", session);
+		number = ckt_chain_mac_check(text) || strncmp(text, wanted, (size_t)size) != 0
+			? ""
+			: text + size;
+	}
+	unsigned long lease = strtoul(number, NULL, 10);
+	return lease <= CKT_REPLICA_LEASE_MAX_S * 1000 ? (unsigned)lease : 0;
+}
+
+/* -ENOENT: there is none.  A damaged one is as good as the longest. */
+static int read_mark(int dir_fd, const char *session, unsigned *ret_lease_ms)
+{
+	char text[MARK_SIZE] = "";
 	int fd = openat(dir_fd, MARK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, text, sizeof text - 1);
-	close(fd);
-	unsigned long lease = n > 0 ? strtoul(text, NULL, 10) : 0;
-	/* A damaged one is as good as the longest. */
-	*ret_lease_ms = lease && lease <= CKT_REPLICA_LEASE_MAX_S * 1000
-		? (unsigned)lease
-		: CKT_REPLICA_LEASE_MAX_S * 1000;
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	unsigned lease_ms = n > 0 ? parse_mark(session, text) : 0;
+	*ret_lease_ms = lease_ms ? lease_ms : CKT_REPLICA_LEASE_MAX_S * 1000;
 	return 0;
 }
 
-static int write_mark(int dir_fd, unsigned lease_ms)
+static int write_mark(int dir_fd, const char *session, unsigned lease_ms)
 {
-	char text[32];
+	char text[MARK_SIZE];
 	unsigned before;
-	if (read_mark(dir_fd, &before) == 0 && before == lease_ms)
+	if (read_mark(dir_fd, session, &before) == 0 && before == lease_ms)
 		return 0;
-	int size = snprintf(text, sizeof text, "%u\n", lease_ms);
+	int size = format_mark(session, lease_ms, text);
 	unlinkat(dir_fd, MARK ".new", 0);
 	int fd = openat(
 		dir_fd, MARK ".new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -153,11 +180,13 @@ static int write_mark(int dir_fd, unsigned lease_ms)
 	return result;
 }
 
-bool ckt_replica_is_leased(int dir_fd, const char *session, unsigned *ret_left_s)
+bool ckt_replica_is_leased(
+	int dir_fd, const char *session, unsigned promised_ms, unsigned *ret_left_s)
 {
-	unsigned lease_ms;
-	if (read_mark(dir_fd, &lease_ms))
+	unsigned lease_ms = 0;
+	if (read_mark(dir_fd, session, &lease_ms) && !promised_ms)
 		return false;
+	lease_ms = lease_ms > promised_ms ? lease_ms : promised_ms;
 	const struct held *held = find(session);
 	/* What an earlier server of ours promised is not known. */
 	int64_t end_ms = started_ms + lease_ms, now_ms = ckt_net_now_ms();
@@ -169,7 +198,7 @@ bool ckt_replica_is_leased(int dir_fd, const char *session, unsigned *ret_left_s
 
 int ckt_replica_take(int dir_fd, const char *session)
 {
-	if (unlinkat(dir_fd, MARK, 0))
+	if (unlinkat(dir_fd, MARK, 0) && (errno != ENOENT || !find(session)))
 		return errno == ENOENT ? 0 : -errno;
 	forget(session);
 	ckt_info("session %s: goes on from its replica here: the lease of its server is over",
@@ -194,25 +223,36 @@ static const char *refusal(const struct ckt_peer *peer, const char *session, boo
 	return NULL;
 }
 
+/* With keys, what the state says of it counts more than a file that anybody may have put there. */
+static bool is_replica(struct ckt_server *server, int dir_fd, const char *session)
+{
+	struct ckt_chain_state state;
+	unsigned lease_ms;
+	if (ckt_session_find(server, session))
+		return false;
+	if (ckt_chain_keys() && ckt_chain_read(dir_fd, session, &state) == 0)
+		return state.replica_ms != 0;
+	return read_mark(dir_fd, session, &lease_ms) == 0;
+}
+
 /*
  * The chain's directory, the caller's, if it is a replica; make: or nothing yet, and it becomes one.
  * -ENOENT: it is the session's own here, or not here any more.
  */
 static int open_replica(struct ckt_server *server, const char *session, bool make)
 {
-	unsigned lease_ms;
 	struct stat st;
 	int fd = ckt_chain_open(server->automatic->dir_fd, session, make);
 	if (fd < 0)
 		return fd;
-	bool is = read_mark(fd, &lease_ms) == 0;
+	bool is = is_replica(server, fd, session);
 	bool own = fstatat(fd, "state", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
 		fstatat(fd, "lock", &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!is && (own || !make || ckt_session_mark_exists(server, session))) {
 		close(fd);
 		return -ENOENT;
 	}
-	int result = is ? 0 : write_mark(fd, CKT_REPLICA_LEASE_S * 1000);
+	int result = is ? 0 : write_mark(fd, session, CKT_REPLICA_LEASE_S * 1000);
 	if (result)
 		close(fd);
 	return result ? result : fd;
@@ -375,13 +415,11 @@ static int check_keys(
 	return result;
 }
 
-/* From here on the lock is ours, so no session starts from it. */
-static int keep_start(
-	struct keep *keep, const ckt_control_replica_keep_args *args, char buffer[CKT_MESSAGE_MAX])
+/* What the sender says of it; it must not be older than what is here.  why: as above. */
+static int take_state(
+	struct keep *keep, const ckt_control_replica_keep_args *args, char why[CKT_MESSAGE_MAX])
 {
-	struct ckt_decision decision = {0};
 	struct ckt_chain_state before;
-	char why[CKT_MESSAGE_MAX] = "";
 	/* The parser writes in it. */
 	int result = check_keys(args, keep->peer->server->host, why);
 	if (!result)
@@ -393,6 +431,19 @@ static int keep_start(
 			memcmp(before.secret_hash, keep->state.secret_hash,
 				sizeof before.secret_hash) != 0))
 		result = -ESTALE;
+	/* Here it is another server's, whatever it is there. */
+	keep->state.replicated = false;
+	keep->state.replica_ms = ckt_chain_keys() ? keep->lease_ms : 0;
+	return result;
+}
+
+/* From here on the lock is ours, so no session starts from it. */
+static int keep_start(
+	struct keep *keep, const ckt_control_replica_keep_args *args, char buffer[CKT_MESSAGE_MAX])
+{
+	struct ckt_decision decision = {0};
+	char why[CKT_MESSAGE_MAX] = "";
+	int result = take_state(keep, args, why);
 	if (!result)
 		result = measure(keep);
 	if (!result)
@@ -402,8 +453,9 @@ static int keep_start(
 	if (!result)
 		keep->lock_fd = ckt_chain_lock(keep->dir_fd, false);
 	if (!result)
-		result = keep->lock_fd < 0 ? keep->lock_fd
-					   : write_mark(keep->dir_fd, keep->lease_ms);
+		result = keep->lock_fd < 0
+			? keep->lock_fd
+			: write_mark(keep->dir_fd, args->session, keep->lease_ms);
 	struct held *held = result ? NULL : find_or_make(args->session);
 	if (!result && !held)
 		result = -ENOMEM;
@@ -463,7 +515,8 @@ void ckt_control_replica_lease(struct ckt_peer *peer, void *decoded, int *passed
 	(void)passed_fd;
 	int fd = begin(peer, args->session, false, &result, buffer);
 	if (fd >= 0) {
-		int error = is_lease(args->lease_ms) ? write_mark(fd, args->lease_ms) : -EINVAL;
+		int error = is_lease(args->lease_ms) ? write_mark(fd, args->session, args->lease_ms)
+						     : -EINVAL;
 		struct held *held = error ? NULL : find_or_make(args->session);
 		if (held) {
 			held->end_ms = ckt_net_now_ms() + args->lease_ms;

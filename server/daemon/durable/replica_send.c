@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "rpc/worker.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/durable/replicator.h"
 #include "server/daemon/events.h"
@@ -90,18 +91,40 @@ static struct ckt_session *find_session(struct ckt_server *server, const char *i
 	return session;
 }
 
-static bool is_marked(int dir_fd)
+/* Whether a replica may count, by the file, or by what a key vouches for. */
+static bool is_marked(int dir_fd, const struct ckt_chain_state *state)
 {
-	return dir_fd >= 0 && faccessat(dir_fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return dir_fd >= 0 &&
+		(state->replicated || faccessat(dir_fd, MARK, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-static int mark(int dir_fd)
+/* On the disk when this returns. */
+static int mark(struct ckt_automatic_chain *chain)
 {
-	int fd = openat(dir_fd, MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(chain->dir_fd, MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	close(fd);
-	return fsync(dir_fd) ? -errno : 0;
+	if (!ckt_chain_keys() || chain->state.replicated)
+		return fsync(chain->dir_fd) ? -errno : 0;
+	/* A thread writes another state; with that one it is sent again. */
+	if (chain->committing)
+		return -EAGAIN;
+	chain->state.replicated = true;
+	int result = ckt_chain_write(chain->dir_fd, &chain->state);
+	chain->state.replicated = !result;
+	return result;
+}
+
+/* Nothing counts there.  The state says so with the next image at the latest. */
+static void unmark(struct ckt_automatic_chain *chain)
+{
+	unlinkat(chain->dir_fd, MARK, 0);
+	if (!chain->state.replicated)
+		return;
+	chain->state.replicated = false;
+	if (!chain->committing)
+		ckt_chain_write(chain->dir_fd, &chain->state);
 }
 
 /* ---- The worker's deadline */
@@ -181,9 +204,9 @@ static void images_are_there(struct ckt_server *server, struct replica *replica)
 	struct ckt_automatic_chain *chain = session ? session->chain : NULL;
 	int64_t until_ms = boot_ms() + lease_ms(server);
 	int result = !chain || chain->dir_fd < 0 ? -ESRCH : 0;
-	bool marked = !result && is_marked(chain->dir_fd);
-	if (!result && !marked)
-		result = mark(chain->dir_fd);
+	bool marked = !result && is_marked(chain->dir_fd, &chain->state);
+	if (!result)
+		result = mark(chain);
 	replica->fresh = !marked;
 	/* With an older one counting there, it has a deadline already. */
 	if (!result && !marked)
@@ -209,7 +232,7 @@ static void moved_on(struct ckt_server *server, struct replica *replica, int64_t
 	if (until_ms <= replica->until_ms)
 		return;
 	/* Of one that was given up meanwhile. */
-	if (session && !is_marked(session->chain->dir_fd))
+	if (session && !is_marked(session->chain->dir_fd, &session->chain->state))
 		return;
 	replica->until_ms = until_ms;
 	replica->when = time(NULL);
@@ -242,11 +265,11 @@ static void fail(
 	snprintf(replica->problem, sizeof replica->problem, "replica: %.110s", reason);
 	if (!session || session->chain->dir_fd < 0)
 		return;
-	bool counts = is_marked(session->chain->dir_fd);
+	bool counts = is_marked(session->chain->dir_fd, &session->chain->state);
 	/* An answer: nothing counts there, so nothing can start. */
 	if (replica->fresh && !unreachable) {
 		counts = false;
-		unlinkat(session->chain->dir_fd, MARK, 0);
+		unmark(session->chain);
 		replica->fresh = false;
 		replica->until_ms = 0;
 		set_fence(session, 0, FENCE_LATER);
@@ -341,18 +364,19 @@ void ckt_replica_drop(struct ckt_server *server, const char *session)
 	forget(server, replica);
 }
 
-int ckt_replica_may_start(struct ckt_server *server, int dir_fd, const char *session,
-	char ret_message[CKT_MESSAGE_MAX])
+int ckt_replica_may_start(struct ckt_server *server, int dir_fd,
+	const struct ckt_chain_state *state, char ret_message[CKT_MESSAGE_MAX])
 {
+	const char *session = state->session;
 	unsigned left_s;
-	if (ckt_replica_is_leased(dir_fd, session, &left_s)) {
+	if (ckt_replica_is_leased(dir_fd, session, state->replica_ms, &left_s)) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"session %s is a replica, and its server may still run it: it can start "
 			"here in %u s, if that server asks no more",
 			session, left_s);
 		return -EBUSY;
 	}
-	if (!is_marked(dir_fd))
+	if (!is_marked(dir_fd, state))
 		return 0;
 	struct replica *replica = server->replicator ? find_or_make(server, session) : NULL;
 	if (replica && replica->lost)
@@ -372,7 +396,8 @@ int ckt_replica_may_start(struct ckt_server *server, int dir_fd, const char *ses
 void ckt_replica_begin(struct ckt_session *session)
 {
 	struct ckt_server *server = session->server;
-	if (!server->replicator || !session->chain || !is_marked(session->chain->dir_fd))
+	if (!server->replicator || !session->chain ||
+		!is_marked(session->chain->dir_fd, &session->chain->state))
 		return;
 	struct replica *replica = find_or_make(server, session->chain->id);
 	if (!replica)

@@ -46,6 +46,8 @@ static struct ckt_chain_state a_state(void)
 		.gpu = -1,
 		.asked = true,
 		.asleep = true,
+		.replica_ms = 2000,
+		.replicated = true,
 		.count = 2,
 		.images = {{4, 1000}, {7, 20}}};
 	memset(state.secret_hash, 0xa5, sizeof state.secret_hash);
@@ -65,7 +67,8 @@ static void test_state(void)
 	YES(back.owner == 1000 && back.generation == 3 && back.copy == UINT64_MAX &&
 		back.executed == 77 && back.when == 1234 && back.restores == 2 &&
 		back.acked == UINT64_MAX - 1 && back.gpu == -1 && back.asked && back.asleep &&
-		back.count == 2 && back.images[1].number == 7 && back.images[1].bytes == 20);
+		back.replica_ms == 2000 && back.replicated && back.count == 2 &&
+		back.images[1].number == 7 && back.images[1].bytes == 20);
 	/* Under another session's name it is none. */
 	IS(ckt_chain_read(fd, "0123456789ac", &back), -EBADMSG);
 	/* As many images as there can be. */
