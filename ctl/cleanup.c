@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an interrupted cricketctl removes: one directory at a time, registered while it is in the
- * making.
+ * What an interrupted cricketctl removes: directories, registered while they are in the making.
  *
  * Threading: a thread waits for the signals, so that nothing is done in a handler; it starts with
  * the first registration, before any other thread of ours, which so have them blocked.  Where
@@ -23,11 +22,25 @@
 
 #include "ctl/files.h"
 
-enum { TRIES = 50, TRY_NS = 10000000 };
+enum { TRIES = 50, TRY_NS = 10000000, DIRECTORIES = 2, NAME_SIZE = CKT_CTL_PATH_SIZE + 32 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char registered[CKT_CTL_PATH_SIZE + 32];
+static char registered[DIRECTORIES][NAME_SIZE]; /* empty: none */
 static sigset_t signals;
+
+/* Whether anything is left. */
+static bool remove_all(void)
+{
+	bool left = false;
+	/* The last one first: it may be the one that is not encrypted. */
+	for (unsigned i = DIRECTORIES; i-- > 0;) {
+		if (!*registered[i])
+			continue;
+		ckt_ctl_tree_remove(AT_FDCWD, registered[i], 0);
+		left |= access(registered[i], F_OK) == 0;
+	}
+	return left;
+}
 
 static void *wait_thread(void *opaque)
 {
@@ -37,13 +50,9 @@ static void *wait_thread(void *opaque)
 	while (sigwait(&signals, &number))
 		;
 	pthread_mutex_lock(&lock);
-	/* A worker that still writes there may create a file between two steps of the removal. */
-	for (unsigned i = 0; i < TRIES && *registered; i++) {
-		ckt_ctl_tree_remove(AT_FDCWD, registered, 0);
-		if (access(registered, F_OK))
-			break;
+	/* Those who write there may create a file between two steps of the removal. */
+	for (unsigned i = 0; i < TRIES && remove_all(); i++)
 		nanosleep(&pause, NULL);
-	}
 	_exit(128 + number);
 }
 
@@ -67,11 +76,22 @@ static void start(void)
 		pthread_detach(thread);
 }
 
-void ckt_ctl_cleanup_set(const char *path)
+void ckt_ctl_cleanup_add(const char *path)
 {
-	if (path)
-		start();
+	unsigned i = 0;
+	start();
 	pthread_mutex_lock(&lock);
-	snprintf(registered, sizeof registered, "%s", path ? path : "");
+	while (i < DIRECTORIES - 1 && *registered[i])
+		i++;
+	snprintf(registered[i], NAME_SIZE, "%s", path);
+	pthread_mutex_unlock(&lock);
+}
+
+void ckt_ctl_cleanup_drop(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < DIRECTORIES; i++)
+		if (strcmp(registered[i], path) == 0)
+			registered[i][0] = 0;
 	pthread_mutex_unlock(&lock);
 }

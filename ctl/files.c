@@ -168,7 +168,7 @@ int ckt_ctl_directory_make(char *path, int *ret_fd)
 		memcpy(path + random, "XXXXXX", 6);
 		if (!mkdtemp(path))
 			return -errno;
-		ckt_ctl_cleanup_set(path);
+		ckt_ctl_cleanup_add(path);
 		int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		error = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
 		/*
@@ -179,7 +179,7 @@ int ckt_ctl_directory_make(char *path, int *ret_fd)
 			*ret_fd = fd;
 			return 0;
 		}
-		ckt_ctl_cleanup_set(NULL);
+		ckt_ctl_cleanup_drop(path);
 		if (fd >= 0)
 			close(fd);
 		if (error && error != EWOULDBLOCK && error != ENOENT) {
@@ -221,7 +221,7 @@ int ckt_ctl_partial_keep(struct ckt_ctl_partial *partial)
 		close(fd);
 	close(partial->fd);
 	partial->fd = -1;
-	ckt_ctl_cleanup_set(NULL);
+	ckt_ctl_cleanup_drop(partial->temporary);
 	ckt_fault(CKT_FAULT_CTL_CHECKPOINT_RENAMED);
 	return result ? ckt_ctl_refuse(parent, strerror(-result)) : CKT_EXIT_DONE;
 }
@@ -236,8 +236,8 @@ void ckt_ctl_partial_drop(struct ckt_ctl_partial *partial)
 	ckt_ctl_tree_remove(AT_FDCWD, partial->temporary, 0);
 	if (access(partial->temporary, F_OK) == 0)
 		fprintf(stderr, "cricketctl: you can remove %s, a leftover\n", partial->temporary);
+	ckt_ctl_cleanup_drop(partial->temporary);
 	partial->temporary[0] = 0;
-	ckt_ctl_cleanup_set(NULL);
 }
 
 /* ---- Base images */

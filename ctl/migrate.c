@@ -322,7 +322,7 @@ static void clean_up(struct migration *m)
 		ckt_ctl_tree_remove(AT_FDCWD, m->directory, 0);
 	if (m->lock_fd >= 0)
 		close(m->lock_fd);
-	ckt_ctl_cleanup_set(NULL);
+	ckt_ctl_cleanup_drop(m->directory);
 }
 
 static int connect_both(struct migration *m)

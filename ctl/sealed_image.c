@@ -51,7 +51,7 @@ void ckt_ctl_plain_remove(struct ckt_ctl_plain *plain)
 		fprintf(stderr, "cricketctl: remove %s, which is not encrypted\n", plain->path);
 	close(plain->fd);
 	plain->fd = -1;
-	ckt_ctl_cleanup_set(NULL);
+	ckt_ctl_cleanup_drop(plain->path);
 }
 
 /* ---- Files */

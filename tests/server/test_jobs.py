@@ -7,14 +7,25 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from whole import PROGRAM, Whole, runner  # noqa: E402
 
 
 class Jobs(Whole):
+    def setUp(self):
+        super().setUp()
+        # Other tests have plain images in memory, too.
+        self.memory = tempfile.mkdtemp(prefix="ckt-", dir="/dev/shm")
+        self.addCleanup(shutil.rmtree, self.memory, ignore_errors=True)
+        patched = unittest.mock.patch.dict(os.environ, TMPDIR=self.memory)
+        patched.start()
+        self.addCleanup(patched.stop)
+
     def ranks(self, servers, job="train", how="run", **env):
         """Programs of a job, rank i at server i mod their number, all at work."""
         self.work = os.path.join(self.dir, "work-" + job)
@@ -157,7 +168,7 @@ class Jobs(Whole):
         self.assertEqual(self.plain_left(), [])
 
     def plain_left(self):
-        return [n for n in os.listdir("/dev/shm") if n.startswith("cricket-plain-")]
+        return [n for n in os.listdir(self.memory) if n.startswith("cricket-plain-")]
 
     def bad_copy(self, path, change):
         """A copy of the job's image that somebody has changed."""
@@ -294,17 +305,21 @@ class Jobs(Whole):
         self.all_end(programs)
 
     def test_interrupted(self):
-        """A signal removes what was begun."""
+        """A signal removes what was begun, and what of it is plain in memory."""
         server = self.server("s")
+        key = os.path.join(self.dir, "key")
+        runner.cricketctl(self.tree, "image-key", "make", key)
         programs = self.ranks([server], how="hang")
         open(self.enough, "w", encoding="utf-8").close()
         self.wait(lambda: os.path.exists(os.path.join(self.work, "stuck")))
-        ctl = subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "checkpoint", "--job", "train", os.path.join(self.dir, "gone")],
+        ctl = subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "checkpoint", "--job", "train", os.path.join(self.dir, "gone"), "--image-key", key,
+                                "--encrypt"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.wait(lambda: any(e.startswith("gone.partial.") for e in os.listdir(self.dir)))
+        self.wait(lambda: any(e.startswith("gone.partial.") for e in os.listdir(self.dir)) and self.plain_left())
         ctl.terminate()
         ctl.wait(60)
         self.nothing_left("gone")
+        self.assertEqual(self.plain_left(), [])
         self.all_end(programs)
 
 

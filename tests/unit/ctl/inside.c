@@ -123,9 +123,12 @@ static void *accept_all(void *opaque)
  */
 static void interrupted(const char *path, int number, bool registered)
 {
-	ckt_ctl_cleanup_set(path);
+	char other[300];
+	snprintf(other, sizeof other, "%s-too", path);
+	ckt_ctl_cleanup_add(path);
+	ckt_ctl_cleanup_add(other);
 	if (!registered)
-		ckt_ctl_cleanup_set(NULL);
+		ckt_ctl_cleanup_drop(path);
 	kill(getpid(), number);
 	sleep(10);
 	_exit(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ctl/cleanup.c: an interrupted cricketctl removes the directory in the making, and that alone. */
+/* ctl/cleanup.c: an interrupted cricketctl removes the directories in the making, and those alone. */
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +16,8 @@ static void test_signals(void)
 		for (int registered = 0; registered < 2; registered++) {
 			IS(mkdir(path_in("making"), 0700), 0);
 			write_file(path_in("making/data-0"), "x");
+			IS(mkdir(path_in("making-too"), 0700), 0);
+			write_file(path_in("making-too/data-0"), "x");
 			char number[16],
 				*argv[] = {(char *)"self", (char *)"--interrupted",
 					path_in("making"), number, (char *)(registered ? "1" : "0"),
@@ -38,6 +40,7 @@ static void test_signals(void)
 			IS(waitpid(pid, &status, 0), pid);
 			YES(WIFEXITED(status) && WEXITSTATUS(status) == 128 + signals[i]);
 			IS(exists(path_in("making")), !registered);
+			NO(exists(path_in("making-too")));
 			if (!registered) {
 				unlink(path_in("making/data-0"));
 				rmdir(path_in("making"));

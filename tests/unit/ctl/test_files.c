@@ -180,7 +180,7 @@ static void test_made_while_others_sweep(void)
 		file = openat(fd, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		IS(file >= 0, 1);
 		close(file);
-		ckt_ctl_cleanup_set(NULL);
+		ckt_ctl_cleanup_drop(path);
 		ckt_ctl_tree_remove(AT_FDCWD, path, 0);
 		close(fd);
 	}
