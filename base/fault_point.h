@@ -59,6 +59,13 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_CERTIFICATE_LEDGER = 231,
 	/* the first of its files has replaced an older one */
 	CKT_FAULT_CTL_CERTIFICATE_NAMED = 232,
+	/* worker: a step of a swapped session has left, others have not; fail: the next one cannot */
+	CKT_FAULT_SWAP_LEAVES = 236,
+	CKT_FAULT_SWAP_RETURNS = 237, /* the same, and what has left cannot come back */
+	/* a step of it has come in, others have not; fail: the next one cannot */
+	CKT_FAULT_SWAP_ARRIVES = 238,
+	/* the lease of a step is granted behind another session; fail: it cannot be allocated */
+	CKT_FAULT_SWAP_GRANTED = 239,
 };
 
 void ckt_fault(enum ckt_fault_point point);

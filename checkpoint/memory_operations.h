@@ -83,7 +83,9 @@ struct ckt_memory_operations {
 	CUresult (*take_back)(struct ckt_worker *worker, const struct ckt_region *region);
 	/* The server's account of the device: what a swapped session has not. */
 	void (*give_lease)(struct ckt_worker *worker, unsigned device, uint64_t bytes);
-	bool (*take_lease)(struct ckt_worker *worker, unsigned device, uint64_t bytes);
+	/* follows: behind a session that leaves; waits until so much has left, or nothing leaves. */
+	bool (*take_lease)(
+		struct ckt_worker *worker, unsigned device, uint64_t bytes, bool follows);
 	/* What the program has mapped itself; all of it, or an error and nothing. */
 	CUresult (*map_program)(struct ckt_worker *worker);
 	void (*unmap_program)(struct ckt_worker *worker);

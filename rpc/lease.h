@@ -15,6 +15,10 @@
  * tells how the wait ended by a call (CKT_WORKER_LEASE_WAITED).  An answer with CKT_LEASE_MAY_WAIT
  * says that the same question with CKT_LEASE_WAIT might.
  *
+ * A question with CKT_LEASE_FOLLOW is of a session that comes in while another one leaves
+ * (CKT_WORKER_SWAP_FOLLOW): it is answered when so much has left.  CKT_LEASE_FOLLOW in an answer of 0:
+ * the other one still leaves, ask again.
+ *
  * The server takes back what a worker has and does not use by a call (CKT_WORKER_LEASE_RECALL).
  * Both directions carry differences, so that neither minds which of two messages comes first.
  */
@@ -35,6 +39,7 @@ enum {
 	CKT_LEASE_WAIT = 2,       /* of ASK: it may wait; of ANSWER: it waits */
 	CKT_LEASE_MAY_WAIT = 4,   /* of ANSWER */
 	CKT_LEASE_KEEP_PLACE = 8, /* of WITHDRAW: it is asked again soon */
+	CKT_LEASE_FOLLOW = 16,    /* of ASK and ANSWER */
 };
 
 /* Leases are whole granules. */

@@ -257,6 +257,16 @@ int ckt_swap_store_write(struct ckt_swap_region *region, size_t chunk, const voi
 	return error;
 }
 
+uint64_t ckt_swap_store_needs(const struct ckt_swap_region *region, size_t chunk)
+{
+	return region->states[chunk] == CKT_SWAP_STORED ? 0 : chunk_size(region, chunk);
+}
+
+bool ckt_swap_store_has_room(uint64_t bytes)
+{
+	return store.bytes <= store.limit && bytes <= store.limit - store.bytes;
+}
+
 void ckt_swap_store_zero(struct ckt_swap_region *region, size_t chunk)
 {
 	if (region->states[chunk] == CKT_SWAP_STORED)

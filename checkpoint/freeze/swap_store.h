@@ -53,6 +53,10 @@ void ckt_swap_store_sweep(void);
 /* 0 or -errno; -ENOSPC: the limit, or the file system, is full: then the chunk is UNKNOWN. */
 int ckt_swap_store_write(struct ckt_swap_region *region, size_t chunk, const void *data,
 	size_t size, const struct ckt_hash_value *hash);
+/* What the chunk would take more. */
+uint64_t ckt_swap_store_needs(const struct ckt_swap_region *region, size_t chunk);
+/* Whether the limit leaves room for so many bytes more. */
+bool ckt_swap_store_has_room(uint64_t bytes);
 /* The chunk holds zeros: nothing of it is kept.  Precondition: it is not pinned. */
 void ckt_swap_store_zero(struct ckt_swap_region *region, size_t chunk);
 /* Of a STORED chunk; 0 or -errno. */

@@ -261,20 +261,23 @@ static void note_refused(unsigned gpu, uint64_t bytes)
 	pthread_mutex_unlock(&lease.lock);
 }
 
-static bool take_asking(unsigned gpu, uint64_t bytes, bool forced)
+static bool take_asking(unsigned gpu, uint64_t bytes, enum ckt_lease_how how)
 {
+	bool forced = how == CKT_LEASE_FORCED, follows = how == CKT_LEASE_FOLLOWED;
 	uint64_t need = 0;
 	struct ckt_lease_message answer = {.bytes = 1};
 	/* What a recall took meanwhile is missing in the answer: then once more. */
 	while (!take_here(gpu, bytes, false, &need)) {
 		struct ckt_lease_message question = {.gpu = gpu,
-			.flags = forced ? CKT_LEASE_FORCE : 0,
+			.flags = forced   ? CKT_LEASE_FORCE
+				: follows ? CKT_LEASE_FOLLOW
+					  : 0,
 			.bytes = need,
-			.want = need + STEP_BYTES};
+			.want = follows ? need : need + STEP_BYTES};
 		bool asked = !ask(&question, NULL, &answer);
-		if (asked && answer.bytes)
+		if (asked && (answer.bytes || (follows && answer.flags & CKT_LEASE_FOLLOW)))
 			continue;
-		if (asked && !forced && answer.flags & CKT_LEASE_MAY_WAIT)
+		if (asked && !forced && !follows && answer.flags & CKT_LEASE_MAY_WAIT)
 			note_refused(gpu, bytes);
 		return forced && take_here(gpu, bytes, true, &need);
 	}
@@ -292,7 +295,7 @@ bool ckt_lease_take(unsigned gpu, uint64_t bytes, enum ckt_lease_how how)
 		return false;
 	atomic_fetch_add(&lease.asking, 1);
 	pthread_mutex_lock(&lease.ask_lock);
-	bool good = take_asking(gpu, bytes, how == CKT_LEASE_FORCED);
+	bool good = take_asking(gpu, bytes, how);
 	pthread_mutex_unlock(&lease.ask_lock);
 	atomic_fetch_sub(&lease.asking, 1);
 	return good;

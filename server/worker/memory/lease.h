@@ -24,7 +24,8 @@
 enum ckt_lease_how {
 	CKT_LEASE_HAD, /* without asking */
 	CKT_LEASE_ASKED,
-	CKT_LEASE_FORCED, /* it is in use already */
+	CKT_LEASE_FOLLOWED, /* asked, behind a session that leaves: as long as the server says so */
+	CKT_LEASE_FORCED,   /* it is in use already */
 };
 
 enum ckt_lease_wait_state {

@@ -143,9 +143,10 @@ static void give_lease(struct ckt_worker *worker, unsigned device, uint64_t byte
 	ckt_lease_give_spare(worker->devices[device].number);
 }
 
-static bool take_lease(struct ckt_worker *worker, unsigned device, uint64_t bytes)
+static bool take_lease(struct ckt_worker *worker, unsigned device, uint64_t bytes, bool follows)
 {
-	return ckt_lease_take(worker->devices[device].number, bytes, CKT_LEASE_ASKED);
+	return ckt_lease_take(worker->devices[device].number, bytes,
+		follows ? CKT_LEASE_FOLLOWED : CKT_LEASE_ASKED);
 }
 
 /* The first `count` of them. */

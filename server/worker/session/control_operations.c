@@ -460,12 +460,13 @@ static ckt_worker_swap_res swap_facts(struct ckt_worker *worker)
 		.in_us = swap.in_us};
 }
 
-/* Precondition: operation_lock held, and swapped. */
-static int come_in(
-	struct ckt_worker *worker, uint64_t *ret_bytes, char *ret_message, size_t message_size)
+/* Precondition: operation_lock held, and swapped.  follows: behind a session that leaves. */
+static int come_in(struct ckt_worker *worker, bool follows, uint64_t *ret_bytes, char *ret_message,
+	size_t message_size)
 {
 	int64_t begun = ckt_now_ns();
-	int result = ckt_resume(worker, ret_bytes, ret_message, message_size);
+	int result = (follows ? ckt_resume_follow : ckt_resume)(
+		worker, ret_bytes, ret_message, message_size);
 	ckt_progress_end(&worker->checkpoint.progress);
 	if (result)
 		return result;
@@ -509,8 +510,9 @@ static int swap_out_locked(
 		return error;
 	int64_t begun = ckt_now_ns();
 	error = ckt_pause_swap(worker, &bytes, &moved, message, sizeof message);
-	if (error) {
+	if (error)
 		snprintf(res->message, CKT_MESSAGE_MAX, "%s", message);
+	if (error && !bytes) {
 		thaw(worker);
 		return error;
 	}
@@ -530,7 +532,7 @@ static int swap_out_locked(
 		(unsigned long long)(ckt_now_ns() - begun) / 1000);
 	res->bytes = bytes;
 	res->moved_bytes = moved;
-	return 0;
+	return error;
 }
 
 /* yields: for others of its server, which then may keep it out for long. */
@@ -562,7 +564,7 @@ static int swap_out(struct ckt_request *request, bool yields)
 	return result;
 }
 
-static int swap_in(struct ckt_request *request)
+static int swap_in(struct ckt_request *request, bool follows)
 {
 	struct ckt_worker *worker = request->worker;
 	char message[CKT_MESSAGE_MAX] = "";
@@ -571,7 +573,7 @@ static int swap_in(struct ckt_request *request)
 	operation_begin();
 	if (!swap.out)
 		snprintf(message, sizeof message, "the session is not swapped");
-	else if (!(status = come_in(worker, &bytes, message, sizeof message)))
+	else if (!(status = come_in(worker, follows, &bytes, message, sizeof message)))
 		thaw(worker);
 	ckt_worker_swap_res res = swap_facts(worker);
 	res.status = status;
@@ -607,7 +609,7 @@ bool ckt_operation_come_in(struct ckt_worker *worker)
 	if (busy)
 		return false;
 	bool wanted = swap.out && !held && worker->checkpoint.swapped;
-	int error = wanted ? come_in(worker, &bytes, message, sizeof message) : 0;
+	int error = wanted ? come_in(worker, false, &bytes, message, sizeof message) : 0;
 	if (wanted && !error) {
 		pthread_mutex_lock(&worker->mail_lock);
 		worker->checkpoint.freeze.wanted = false;
@@ -706,7 +708,8 @@ static int serve_swap(struct ckt_request *request, uint32_t proc)
 	case CKT_WORKER_SWAP_YIELD:
 		return swap_out(request, proc == CKT_WORKER_SWAP_YIELD);
 	case CKT_WORKER_SWAP_IN:
-		return swap_in(request);
+	case CKT_WORKER_SWAP_FOLLOW:
+		return swap_in(request, proc == CKT_WORKER_SWAP_FOLLOW);
 	case CKT_WORKER_SWAP_LOOK:
 		return swap_look(request);
 	default:

@@ -26,6 +26,7 @@ static struct {
 	_Atomic bool recall_before_answer; /* once */
 	_Atomic bool exact;                /* nothing is leased ahead */
 	_Atomic bool waits;                /* what is not there may wait, and does */
+	_Atomic unsigned leaves; /* so often somebody else still leaves, and nothing is free */
 	struct ckt_lease_message last, withdrawn;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static ckt_worker_lease list[CKT_DEVICES_MAX];
@@ -47,7 +48,10 @@ static void answer(const struct ckt_lease_message *m)
 	if (fake.recall_before_answer)
 		take_back();
 	fake.recall_before_answer = false;
-	if (m->bytes <= fake.left)
+	if (fake.leaves) {
+		fake.leaves--;
+		reply.flags = CKT_LEASE_FOLLOW;
+	} else if (m->bytes <= fake.left)
 		reply.bytes = m->want <= fake.left && !fake.exact ? m->want : m->bytes;
 	if (!m->bytes)
 		reply.bytes = 0;
@@ -208,6 +212,27 @@ static void test_meanwhile(void)
 	IS(fake.leased, 100 * MIB);
 	IS(fake.left, 0);
 	NO(take(2));
+	end();
+}
+
+/* Behind a session that leaves: as long as the server says so, for no more than it needs. */
+static void test_follows(void)
+{
+	begin(20, false);
+	fake.leaves = 3;
+	YES(ckt_lease_take(3, 10 * MIB, CKT_LEASE_FOLLOWED));
+	IS(fake.asked, 4);
+	IS(fake.leased, 10 * MIB);
+	IS(seen(&fake.last).want, 10 * MIB);
+	YES(seen(&fake.last).flags & CKT_LEASE_FOLLOW);
+	NO(ckt_lease_take(3, 12 * MIB, CKT_LEASE_FOLLOWED));
+	IS(fake.asked, 5);
+	IS(fake.leased, 10 * MIB);
+	/* Others are refused at once, whatever the answer says. */
+	fake.leaves = 3;
+	NO(take(12));
+	IS(fake.leaves, 2);
+	fake.leaves = 0;
 	end();
 }
 
@@ -412,5 +437,6 @@ static void test_threads(void)
 }
 
 UNIT_SUITE(lease, {"steps", test_steps}, {"unlimited", test_unlimited},
-	{"meanwhile", test_meanwhile}, {"away", test_away}, {"no channel", test_no_channel},
-	{"waits", test_waits}, {"pressed", test_pressed}, {"threads", test_threads})
+	{"meanwhile", test_meanwhile}, {"follows", test_follows}, {"away", test_away},
+	{"no channel", test_no_channel}, {"waits", test_waits}, {"pressed", test_pressed},
+	{"threads", test_threads})

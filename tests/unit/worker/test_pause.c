@@ -21,7 +21,7 @@
 #include "server/worker/objects/context.h"
 #include "tests/unit/worker/inside.h"
 
-enum { SIZE = 6 << 20, PHYSICAL = 4 << 20 };
+enum { SIZE = 6 << 20, PHYSICAL = 4 << 20, LARGE = 20 << 20 };
 
 static uint64_t memory, mapped;
 
@@ -276,6 +276,57 @@ static void test_faults(void)
 	}
 }
 
+/* Larger than a step: whatever fails between two, all comes back, or what has left stays out. */
+static void test_steps(void)
+{
+	static const struct {
+		const char *fault;
+		bool out, half;
+		int result;
+		const char *words;
+	} cases[] = {
+		{"fail:236", true, false, -EIO, "cannot copy the GPU's memory to the host"},
+		{"fail:237", true, true, -EIO, "come back when there is room"},
+		{"fail:238", false, false, -EIO, "cannot copy the memory back to the GPU"},
+		{"fail:239", false, false, -ENOMEM, "too little free memory"},
+	};
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t bytes, moved, large = inside_memory(LARGE, 5), before = free_bytes();
+	IS(ckt_swap_store_use(memfd_create("steps", MFD_CLOEXEC), UINT64_MAX / 2), 0);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		if (!cases[i].out)
+			IS(ckt_pause_swap(&ckt_worker, &bytes, &moved, message, sizeof message), 0);
+		uint64_t now = free_bytes();
+		setenv("CRICKET_FAULT", cases[i].fault, 1);
+		IS(cases[i].out ? ckt_pause_swap(
+					  &ckt_worker, &bytes, &moved, message, sizeof message)
+				: ckt_resume_follow(&ckt_worker, &bytes, message, sizeof message),
+			cases[i].result);
+		unsetenv("CRICKET_FAULT");
+		HAS(message, cases[i].words);
+		if (cases[i].half) {
+			/* A part: it comes in like a whole one. */
+			YES(bytes && bytes < SIZE + PHYSICAL + LARGE);
+			IS(free_bytes(), now + bytes);
+			IS((ckt_pause_copy(memory, 0) != NULL) +
+						(ckt_pause_copy(large, 0) != NULL) +
+						(ckt_pause_copy(0, ID(PHYSICAL, 1)) != NULL) <
+					3,
+				true);
+		} else {
+			IS(free_bytes(), now);
+		}
+		if (cases[i].half || !cases[i].out)
+			IS(ckt_resume_follow(&ckt_worker, &bytes, message, sizeof message), 0);
+		check();
+		IS(inside_word(large), 5);
+		IS(inside_word(large + LARGE - 4), 5);
+		IS(free_bytes(), before);
+	}
+	inside_free(large);
+	ckt_memory_trim(&ckt_worker.devices[0].memory);
+}
+
 /*
  * Somebody else has the memory meanwhile: it is said how much is missing, and later it comes back.
  */
@@ -302,4 +353,5 @@ static void test_short(void)
 }
 
 UNIT_SUITE(pause, {"pause", test_pause}, {"swap", test_swap}, {"disk", test_disk},
-	{"near", test_near}, {"faults", test_faults}, {"short of memory", test_short})
+	{"near", test_near}, {"faults", test_faults}, {"steps", test_steps},
+	{"short of memory", test_short})
