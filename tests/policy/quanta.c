@@ -30,6 +30,9 @@ static void wish(struct quanta_program *p, int64_t now_ns)
 {
 	struct ckt_quantum_member *m = &p->member;
 	bool wants = runs(p, now_ns) && p->on_gpu && !p->here && !m->leaving && !m->coming;
+	if (m->chosen && m->coming)
+		return;
+	m->follows = p->follows;
 	m->want[0] = wants ? p->bytes : 0;
 	if (!wants)
 		m->want_since_ns = 0;
@@ -75,6 +78,10 @@ static void decide(struct ckt_quantum *quantum, struct quanta_program *programs,
 		if (!decision.step)
 			return;
 		struct quanta_program *p = program_of(decision.member);
+		if (decision.step == CKT_QUANTUM_ADMIT && decision.behind) {
+			p->member.coming = true;
+			continue;
+		}
 		if (decision.step == CKT_QUANTUM_ADMIT) {
 			take(p, rate, now_ns);
 			continue;
@@ -85,9 +92,49 @@ static void decide(struct ckt_quantum *quantum, struct quanta_program *programs,
 	}
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void leave(struct ckt_quantum *quantum, struct quanta_program *p, double rate, unsigned outs,
+	int64_t now_ns)
+{
+	struct ckt_quantum_member *m = &p->member;
+	p->moves_ns -= STEP_NS / outs;
+	if (p->follows) {
+		m->giving = true;
+		m->here[0] -= least(m->here[0], (uint64_t)(rate * STEP_NS / 1e9 / outs));
+	}
+	if (p->moves_ns > 0)
+		return;
+	m->here[0] = 0;
+	ckt_quantum_left(quantum, m, p->bytes, (int64_t)((double)p->bytes / rate * 1e9), now_ns);
+}
+
+/* Behind others: of what is free, so much as the rate allows.  Returns what came. */
+static uint64_t follow(struct ckt_quantum *quantum, struct quanta_program *p, uint64_t free_bytes,
+	double rate, unsigned ins, int64_t now_ns)
+{
+	struct ckt_quantum_member *m = &p->member;
+	int64_t waited = now_ns - m->want_since_ns;
+	uint64_t bytes =
+		least(least(m->want[0], free_bytes), (uint64_t)(rate * STEP_NS / 1e9 / ins));
+	m->here[0] += bytes;
+	m->want[0] -= bytes;
+	if (m->want[0])
+		return bytes;
+	p->longest_wait_ns = waited > p->longest_wait_ns ? waited : p->longest_wait_ns;
+	m->coming = false;
+	p->here = true;
+	ckt_quantum_came(m, now_ns);
+	ckt_quantum_measure_in(quantum, p->bytes, (int64_t)((double)p->bytes / rate * 1e9));
+	return bytes;
+}
+
 /* Moves that run come to their end; in each direction they share the rate. */
 static void move(struct ckt_quantum *quantum, struct quanta_program *programs, unsigned count,
-	double rate, int64_t now_ns)
+	uint64_t budget, double rate, int64_t now_ns, struct quanta_result *result)
 {
 	unsigned outs = 0, ins = 0;
 	for (unsigned i = 0; i < count; i++) {
@@ -97,19 +144,17 @@ static void move(struct ckt_quantum *quantum, struct quanta_program *programs, u
 	for (unsigned i = 0; i < count; i++) {
 		struct quanta_program *p = &programs[i];
 		struct ckt_quantum_member *m = &p->member;
-		if (!m->leaving && !m->coming)
-			continue;
-		p->moves_ns -= STEP_NS / (m->leaving ? outs : ins);
-		if (p->moves_ns > 0)
-			continue;
-		int64_t took = (int64_t)((double)p->bytes / rate * 1e9);
 		if (m->leaving) {
-			m->here[0] = 0;
-			ckt_quantum_left(quantum, m, p->bytes, took, now_ns);
-		} else {
+			leave(quantum, p, rate, outs, now_ns);
+		} else if (m->coming && m->chosen) {
+			uint64_t came = follow(
+				quantum, p, budget - used(programs, count), rate, ins, now_ns);
+			result->met += outs ? came : 0;
+		} else if (m->coming && (p->moves_ns -= STEP_NS / ins) <= 0) {
 			m->coming = false;
 			p->here = true;
-			ckt_quantum_measure_in(quantum, p->bytes, took);
+			ckt_quantum_measure_in(
+				quantum, p->bytes, (int64_t)((double)p->bytes / rate * 1e9));
 		}
 	}
 }
@@ -167,7 +212,7 @@ void quanta_run(struct quanta_program *programs, unsigned count, uint64_t budget
 			ret_result->finished += programs[i].ended_ns != 0;
 		}
 		moving += moves ? STEP_NS : 0;
-		move(&quantum, programs, count, rate, now);
+		move(&quantum, programs, count, budget_bytes, rate, now, ret_result);
 		decide(&quantum, programs, count, budget_bytes, rate, now);
 		ret_result->overfull |= used(programs, count) > budget_bytes;
 		work(programs, count, now);

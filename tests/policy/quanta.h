@@ -4,7 +4,8 @@
  * (server/daemon/policy/quantum.h): each computes on the GPU, then on its own, again and again.
  *
  * The GPU's time is divided among all that compute at one time.  A swap moves bytes at the given rate;
- * several moves in one direction share it.
+ * several moves in one direction share it.  With `follows` a program comes in behind others: it takes
+ * what has left already.
  *
  * Threading: no shared state.
  */
@@ -20,6 +21,7 @@ struct quanta_program {
 	int64_t gpu_ns, own_ns; /* of one round */
 	unsigned rounds;
 	int64_t begins_ns;
+	bool follows;
 
 	/* Results. */
 	int64_t ended_ns, longest_wait_ns;
@@ -37,6 +39,7 @@ struct quanta_result {
 	unsigned finished;
 	uint64_t outs;
 	double switching; /* the part of the time that was spent on moves */
+	uint64_t met;     /* bytes that came in while others left, behind them */
 	bool overfull;    /* more on the GPU than it has: never */
 };
 

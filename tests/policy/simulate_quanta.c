@@ -3,7 +3,9 @@
  * Prints, as JSON, how two copies of a program do that swap each other out, in virtual time
  * (quanta.h): nvshare's four mixes, small and big, with 50% and 90% of their time on the GPU.
  *
- *	simulate_quanta [GB_A_SECOND]
+ *	simulate_quanta [GB_A_SECOND [one-way]]
+ *
+ * one-way: nobody comes in while another one leaves.
  *
  * The second copy begins a second after the first.  The ratio is the time together over the time of one after the other.
  */
@@ -26,7 +28,7 @@ int main(int argc, char **argv)
 {
 	double rate = (argc > 1 ? atof(argv[1]) : 50) * 1e9;
 	if (rate <= 0) {
-		fprintf(stderr, "usage: simulate_quanta [GB_A_SECOND]\n");
+		fprintf(stderr, "usage: simulate_quanta [GB_A_SECOND [one-way]]\n");
 		return 2;
 	}
 	printf("[\n");
@@ -38,7 +40,8 @@ int main(int argc, char **argv)
 				.gpu_ns = mixes[i].gpu_s * SECOND,
 				.own_ns = mixes[i].own_s * SECOND,
 				.rounds = 10,
-				.begins_ns = k * SECOND};
+				.begins_ns = k * SECOND,
+				.follows = argc < 3};
 		quanta_run(programs, 2, 16 * GIB, rate, 60 * SECOND, 2000 * SECOND, &result);
 		printf("  {\"mix\": \"%s\", \"seconds\": %.1f, \"ratio\": %.3f, \"outs\": %llu, "
 		       "\"switching\": %.3f, \"longest_wait_s\": %.1f}%s\n",

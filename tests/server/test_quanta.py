@@ -66,6 +66,116 @@ class Quanta(Limited):
     def outs(self, server, *takers):
         return sum(self.shown(server, taker)["outs"] for taker in takers)
 
+    def came_in_behind(self, server):
+        """MiB of sessions that came in while others left, by switch."""
+        return [int(mib) for mib in re.findall(r"(\d+) of \d+ MiB came in while other sessions left", self.log_of(server))]
+
+    def test_both_ways(self):
+        """One comes in while the other leaves, on a GPU with no byte more than the budget."""
+        server = self.swapping("340M", devices="12.0:340M")
+        takers = [self.taker(server) for _ in range(2)]
+        for taker in takers:
+            self.assertEqual(self.cycle(taker, 1, *[8] * 40), 0)
+
+        def met():
+            for number, taker in enumerate(takers):
+                self.assertEqual(taker.ask("check", 7), 0, number)
+            return any(self.came_in_behind(server))
+
+        self.wait(met)
+        # Both had enough for several steps.
+        self.assertEqual([taker.ask("check", 7) for taker in takers], [0, 0])
+
+    def crowded(self, fault):
+        """A server of one fault, and two programs that do not fit together: the second has its memory, the first has not."""
+        server = self.server("fault" + fault.replace(":", "-"), "--gpu-memory", "340M", "--when-full", "swap", "--swap-memory", "1G", "--max-wait", "1",
+                             env={"CRICKET_SOFT_DEVICES": "12.0:340M", "CRICKET_FAULT": fault})
+        server.tcp, server.address = server.address, "unix:" + server.socket
+        takers = [self.taker(server) for _ in range(2)]
+        self.assertEqual(self.cycle(takers[0], 1, *[8] * 40), 0)
+        return server, *takers
+
+    def lost(self, taker):
+        """Its worker was killed, and nobody restores it."""
+        taker.process.kill()
+
+    def all_is_there(self, server):
+        """Whoever else has gone: a new program gets all of the GPU."""
+        last = self.taker(server)
+        self.assertEqual(self.cycle(last, 1, *[8] * 40), 0)
+
+    def begun(self, taker, *words):
+        """A command that waits: what ends the wait for its answer."""
+        taker.process.stdin.write(" ".join(map(str, words)) + "\n")
+        taker.process.stdin.flush()
+        return lambda: int(taker.process.stdout.readline())
+
+    def test_leaving_killed(self):
+        """The worker dies when a step has left: all of its memory is the other's."""
+        server, first, second = self.crowded("236")
+        self.assertEqual([second.ask("alloc", 8) for _ in range(40)], [0] * 40)
+        self.lost(first)
+        self.wait(lambda: len(runner.sessions_of(self.tree, server)) == 1)
+        self.assertEqual(second.ask("fill", 7), 0)
+        self.assertEqual(second.ask("check", 7), 0)
+
+    def test_leaving_fails(self):
+        """A step cannot leave: what has left comes back, and the session stays."""
+        server, first, second = self.crowded("fail:236")
+        self.assertEqual([second.ask("alloc", 8) for _ in range(2)], [0] * 2)
+        answer = self.begun(second, "alloc", 64)
+        self.wait(lambda: "keeps its memory on the GPU" in self.log_of(server))
+        self.assertEqual(first.ask("check", 7), 0)
+        first.end()
+        self.assertEqual(answer(), 0)
+        second.end()
+        self.all_is_there(server)
+
+    def test_leaving_half(self):
+        """Nor can what has left come back at once: it does when there is room, though the program is idle."""
+        server, first, second = self.crowded("fail:237")
+        self.assertEqual([second.ask("alloc", 8) for _ in range(2)], [0] * 2)
+        answer = self.begun(second, "alloc", 64)
+        self.wait(lambda: "come back when there is room" in self.log_of(server))
+        self.wait(lambda: "swapped in:" in self.log_of(server))
+        self.assertEqual(first.ask("check", 7), 0)
+        first.end()
+        self.assertEqual(answer(), 0)
+        second.end()
+        self.all_is_there(server)
+
+    def follower(self, fault):
+        """The first one comes in behind the second, and meets the fault."""
+        server, first, second = self.crowded(fault)
+        self.assertEqual(self.cycle(second, 1, *[8] * 40), 0)
+        return server, first, second, self.begun(first, "check", 7)
+
+    def test_follower_killed(self):
+        """A worker dies that comes in behind another: before a step is there, or after.  The other one leaves, and comes back."""
+        for fault in ("238", "239"):
+            with self.subTest(fault=fault):
+                server, first, second, _ = self.follower(fault)
+                self.wait(lambda server=server: "on its way out" in self.log_of(server))
+                self.lost(first)
+                self.wait(lambda server=server: len(runner.sessions_of(self.tree, server)) == 1)
+                if fault == "239":
+                    self.assertEqual(second.ask("check", 7), 0)
+                    second.end()
+                else:
+                    self.lost(second)
+                self.wait(lambda server=server: not runner.sessions_of(self.tree, server))
+                self.all_is_there(server)
+
+    def test_follower_fails(self):
+        """It gives back what it took, and comes in when the other one has left."""
+        server, first, second, answer = self.follower("fail:239")
+        self.assertEqual(answer(), 0)
+        self.assertIn("on its way out", self.log_of(server))
+        self.assertEqual(second.ask("check", 7), 0)
+        first.end()
+        second.end()
+        self.all_is_there(server)
+
     def test_four(self):
         """Four of them; the number of switches is bounded by what each did."""
         server = self.swapping()

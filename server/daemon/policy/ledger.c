@@ -117,14 +117,10 @@ static uint64_t rest(uint64_t limit, uint64_t used)
 	return used < limit ? (limit - used) / CKT_LEDGER_GRANULE * CKT_LEDGER_GRANULE : 0;
 }
 
-uint64_t ckt_ledger_left(const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject,
-	unsigned gpu, bool has_context)
+uint64_t ckt_ledger_limits_left(
+	const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject, unsigned gpu)
 {
 	uint64_t left = CKT_LEDGER_NO_LIMIT;
-	if (ledger->budgets[gpu])
-		left = rest(ledger->budgets[gpu],
-			ckt_ledger_budget_used(ledger, gpu) +
-				(has_context ? 0 : ledger->context_bytes));
 	for (size_t i = 0; i < ledger->limits.count; i++) {
 		const struct ckt_limit_rule *rule = &ledger->limits.rules[i];
 		if (!limits_memory(rule, subject))
@@ -135,6 +131,17 @@ uint64_t ckt_ledger_left(const struct ckt_ledger *ledger, const struct ckt_limit
 			left = own;
 	}
 	return left;
+}
+
+uint64_t ckt_ledger_left(const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject,
+	unsigned gpu, bool has_context)
+{
+	uint64_t limits = ckt_ledger_limits_left(ledger, subject, gpu);
+	if (!ledger->budgets[gpu])
+		return limits;
+	uint64_t left = rest(ledger->budgets[gpu],
+		ckt_ledger_budget_used(ledger, gpu) + (has_context ? 0 : ledger->context_bytes));
+	return left < limits ? left : limits;
 }
 
 const struct ckt_limit_rule *ckt_ledger_full(

@@ -76,6 +76,9 @@ uint64_t ckt_ledger_total(
  */
 uint64_t ckt_ledger_left(const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject,
 	unsigned gpu, bool has_context);
+/* The same without the GPU's budget: what the limits of its owner leave the subject. */
+uint64_t ckt_ledger_limits_left(
+	const struct ckt_ledger *ledger, const struct ckt_limit_subject *subject, unsigned gpu);
 /*
  * Leases `need` bytes more, up to `want` where there is plenty and not exact; 0 where there is not so
  * much left.  All whole granules.

@@ -15,6 +15,7 @@ const char *ckt_quantum_reason_text(enum ckt_quantum_reason reason)
 		[CKT_QUANTUM_NONE] = "",
 		[CKT_QUANTUM_FITS] = "there is room for it",
 		[CKT_QUANTUM_BETWEEN] = "there is room for it until an earlier session gets more",
+		[CKT_QUANTUM_BEHIND] = "the room for it is on its way out",
 		[CKT_QUANTUM_WAS_IDLE] = "it was idle, and another session waits for the memory",
 		[CKT_QUANTUM_OVER] =
 			"its quantum is over, and another session waits for the memory",
@@ -70,6 +71,7 @@ int64_t ckt_quantum_cost_ns(const struct ckt_quantum *quantum,
 	const struct ckt_quantum_member *member, const struct ckt_quantum_member *waiter,
 	unsigned gpu)
 {
+	/* Both ways, also where they are used at one time: see docs/waiting.md. */
 	uint64_t in = waiter->out ? waiter->want[gpu] : member->here[gpu];
 	return (int64_t)((double)member->here[gpu] * quantum->out_ns_per_byte +
 		(double)in * quantum->in_ns_per_byte);
@@ -278,14 +280,15 @@ uint64_t ckt_quantum_kept(
 	return bytes;
 }
 
-static void admit(struct ckt_quantum_member *member, bool between, int64_t now_ns,
+static void admit(struct ckt_quantum_member *member, enum ckt_quantum_reason reason, int64_t now_ns,
 	struct ckt_quantum_decision *decision)
 {
+	bool between = reason == CKT_QUANTUM_BETWEEN;
 	member->chosen = true;
 	member->served = false;
 	member->chosen_ns = now_ns;
 	member->between = between;
-	member->reason = between ? CKT_QUANTUM_BETWEEN : CKT_QUANTUM_FITS;
+	member->reason = reason;
 	if (!member->out && !between) {
 		member->in_since_ns = now_ns;
 		member->waited_ns = member->want_since_ns;
@@ -293,6 +296,7 @@ static void admit(struct ckt_quantum_member *member, bool between, int64_t now_n
 	decision->step = CKT_QUANTUM_ADMIT;
 	decision->member = member;
 	decision->reason = member->reason;
+	decision->behind = reason == CKT_QUANTUM_BEHIND;
 }
 
 /* Whether it is worth while to let one in before that time. */
@@ -312,25 +316,49 @@ static void forget_old(struct ckt_quantum *quantum, int64_t now_ns)
 		}
 }
 
-/* What is there for those that wait, and what comes when members have left. */
-static void count_room(const struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes,
-	uint64_t *ret_left, uint64_t *ret_leaving)
+/* Of a GPU, for those that wait. */
+struct room {
+	uint64_t left;    /* there now */
+	uint64_t leaving; /* comes when members have left */
+	uint64_t giving;  /* of that, of members that have begun to */
+};
+
+static uint64_t beyond(uint64_t bytes, uint64_t less)
 {
-	uint64_t kept = 0, leaving = 0;
+	return bytes > less ? bytes - less : 0;
+}
+
+static struct room count_room(const struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes)
+{
+	uint64_t kept = 0, leaving = 0, giving = 0;
 	for (const struct ckt_quantum_member *m = quantum->first; m; m = m->next) {
 		kept += m->chosen ? m->want[gpu] : 0;
 		leaving += m->leaving ? m->here[gpu] : 0;
+		giving += m->leaving && m->giving ? m->here[gpu] : 0;
 	}
-	uint64_t missing = kept > free_bytes ? kept - free_bytes : 0;
-	*ret_left = kept > free_bytes ? 0 : free_bytes - kept;
-	*ret_leaving = leaving > missing ? leaving - missing : 0;
+	uint64_t missing = beyond(kept, free_bytes);
+	return (struct room){.left = beyond(free_bytes, kept),
+		.leaving = beyond(leaving, missing),
+		.giving = beyond(giving, missing)};
+}
+
+bool ckt_quantum_gives(const struct ckt_quantum *quantum, unsigned gpu)
+{
+	for (const struct ckt_quantum_member *m = quantum->first; m; m = m->next)
+		if (m->leaving && m->giving && m->here[gpu])
+			return true;
+	return false;
 }
 
 /* Of the first one that waits; true: something is on its way for it, or decided. */
 static bool serve(struct ckt_quantum *quantum, struct ckt_quantum_member *member, unsigned gpu,
-	uint64_t left, uint64_t leaving, int64_t now_ns, struct ckt_quantum_decision *decision)
+	const struct room *room, int64_t now_ns, struct ckt_quantum_decision *decision)
 {
-	uint64_t coming = left + leaving;
+	uint64_t coming = room->left + room->leaving;
+	if (member->out && member->follows && member->want[gpu] <= room->left + room->giving) {
+		admit(member, CKT_QUANTUM_BEHIND, now_ns, decision);
+		return true;
+	}
 	if (member->want[gpu] > coming)
 		choose_victim(quantum, member, gpu, member->want[gpu] - coming, now_ns, decision);
 	member->served = decision->step || member->want[gpu] <= coming;
@@ -340,20 +368,20 @@ static bool serve(struct ckt_quantum *quantum, struct ckt_quantum_member *member
 void ckt_quantum_decide(struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes,
 	int64_t now_ns, struct ckt_quantum_decision *ret_decision)
 {
-	uint64_t left, leaving;
 	struct ckt_quantum_member *first = NULL;
 	*ret_decision = (struct ckt_quantum_decision){0};
 	forget_old(quantum, now_ns);
 	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next)
 		m->gang_waits_ns = waits_since(quantum, m);
-	count_room(quantum, gpu, free_bytes, &left, &leaving);
+	const struct room room = count_room(quantum, gpu, free_bytes);
 	for (struct ckt_quantum_member *m = NULL; (m = next_waiter(quantum, m, gpu, now_ns));) {
-		if (m->want[gpu] <= left &&
+		if (m->want[gpu] <= room.left &&
 			(!first || fits_between(quantum, m, gpu, ret_decision->again_ns, now_ns))) {
-			admit(m, first != NULL, now_ns, ret_decision);
+			admit(m, first ? CKT_QUANTUM_BETWEEN : CKT_QUANTUM_FITS, now_ns,
+				ret_decision);
 			return;
 		}
-		if (!first && serve(quantum, m, gpu, left, leaving, now_ns, ret_decision))
+		if (!first && serve(quantum, m, gpu, &room, now_ns, ret_decision))
 			return;
 		first = first ? first : m;
 	}
@@ -379,7 +407,8 @@ void ckt_quantum_left(struct ckt_quantum *quantum, struct ckt_quantum_member *me
 	count(member, now_ns);
 	member->outs++;
 	member->out = true;
-	member->leaving = member->between = member->chosen = member->served = false;
+	member->leaving = member->giving = member->between = false;
+	member->chosen = member->served = false;
 	member->failures = 0;
 	member->skip_until_ns = 0;
 }
@@ -406,7 +435,8 @@ void ckt_quantum_failed(struct ckt_quantum_member *member, int64_t now_ns)
 	for (unsigned i = 0; i < member->failures && skip < CKT_QUANTUM_SKIP_MOST_NS; i++)
 		skip *= 2;
 	member->failures++;
-	member->leaving = member->coming = member->chosen = member->served = false;
+	member->leaving = member->giving = member->coming = false;
+	member->chosen = member->served = false;
 	member->skip_until_ns = now_ns + skip;
 }
 

@@ -6,6 +6,9 @@
  *	on the GPU --EVICT--> leaving --> out --a command: wants--> ADMIT --> coming --> on the GPU
  *	on the GPU, wants more --ADMIT--> its allocation is granted
  *
+ * A member that is out may be admitted behind those that leave (`follows`): as soon as what it wants has
+ * begun to leave.  It takes what has left, step by step, so that both ways are used at one time.
+ *
  * While all fit nobody wants, and nothing is decided.  Otherwise the member that has waited longest
  * is served.  If it does not fit, members leave that need the GPU least:
  *
@@ -49,6 +52,7 @@ enum ckt_quantum_reason {
 	CKT_QUANTUM_NONE,
 	CKT_QUANTUM_FITS,      /* admitted: there is room */
 	CKT_QUANTUM_BETWEEN,   /* admitted: there is room, while an earlier one waits for more */
+	CKT_QUANTUM_BEHIND,    /* admitted: the room for it has begun to leave */
 	CKT_QUANTUM_WAS_IDLE,  /* evicted */
 	CKT_QUANTUM_OVER,      /* evicted: its quantum */
 	CKT_QUANTUM_GAVE_WAY,  /* evicted: it had come in between */
@@ -71,6 +75,8 @@ struct ckt_quantum_member {
 	int64_t want_since_ns;          /* 0: it waits for nothing */
 	int64_t idle_since_ns;          /* 0: it is not idle, or that is not known */
 	bool out, leaving, coming;      /* its memory is not on the GPU; is on its way */
+	bool giving;                    /* leaving, and a part of it has left */
+	bool follows;                   /* it can come in behind others */
 	bool fixed;                     /* it is not swapped out */
 	int priority;
 	unsigned weight;
@@ -108,6 +114,7 @@ struct ckt_quantum_decision {
 	struct ckt_quantum_member *member; /* admitted, or to be swapped out */
 	struct ckt_quantum_member *waiter; /* of EVICT: for whom */
 	enum ckt_quantum_reason reason;
+	bool behind;      /* of ADMIT: what it wants is not all free yet */
 	int64_t again_ns; /* of WAIT: when time alone changes it; 0: never */
 };
 
@@ -139,6 +146,9 @@ void ckt_quantum_measure_in(struct ckt_quantum *quantum, uint64_t bytes, int64_t
 void ckt_quantum_failed(struct ckt_quantum_member *member, int64_t now_ns);
 /* Outs and ins in the last second. */
 unsigned ckt_quantum_switches(const struct ckt_quantum_member *member, int64_t now_ns);
+
+/* Whether more of the GPU comes free by itself: a member has begun to give it up. */
+bool ckt_quantum_gives(const struct ckt_quantum *quantum, unsigned gpu);
 
 /* What a switch costs, and how long a member's quantum is if that one waits.  For tests. */
 int64_t ckt_quantum_cost_ns(const struct ckt_quantum *quantum,

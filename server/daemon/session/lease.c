@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "rpc/lease.h"
+#include "rpc/net.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/memory_wait.h"
@@ -21,6 +22,8 @@ enum {
 	AT_A_TIME = 16,
 	CALL_TIMEOUT_MS = 10000,
 	RECALL_TIMEOUT_MS = 2000,
+	/* Of a question that waits until others have left: a worker takes us for dead after 10 s. */
+	FOLLOW_ANSWER_MS = 2000,
 };
 
 _Static_assert(CKT_LEASE_GRANULE == CKT_LEDGER_GRANULE, "one granule");
@@ -198,6 +201,7 @@ static bool take_leases(struct ckt_session *session, const ckt_worker_lease_res 
 		} else if (ckt_ledger_give(holder, gpu->gpu, gpu->given_bytes)) {
 			return false;
 		} else if (gpu->given_bytes) {
+			ckt_quantum_unfollowed(session, gpu->gpu, gpu->given_bytes);
 			ckt_memory_wait_freed(session, gpu->gpu, gpu->given_bytes);
 		}
 	}
@@ -285,6 +289,36 @@ static bool anybody_unknown(const struct ckt_server *server)
 	return false;
 }
 
+/* Of a session that comes in behind others.  Nothing is recalled for it: it has its promise. */
+static void follow(struct ckt_session *session)
+{
+	struct ckt_daemon_lease *lease = &session->lease;
+	struct ckt_ledger *ledger = &session->server->ledger;
+	uint32_t gpu = lease->question.gpu;
+	enum ckt_follow state = ckt_quantum_follow(session, gpu, lease->question.bytes);
+	uint64_t bytes = 0;
+	if (state == CKT_FOLLOW_TAKE && ckt_ledger_is_settled(ledger, &lease->holder, gpu))
+		bytes = ckt_ledger_grant(ledger, &lease->holder, gpu, lease->question.bytes,
+			lease->question.bytes, true);
+	if (bytes) {
+		count(CKT_POLICY_YES);
+		ckt_quantum_followed(session, bytes);
+		ckt_memory_wait_leased(session, gpu, bytes);
+	} else if (state == CKT_FOLLOW_WAIT &&
+		ckt_net_now_ms() - lease->question.since_ms < FOLLOW_ANSWER_MS) {
+		return;
+	}
+	answer(session, bytes, state == CKT_FOLLOW_WAIT ? CKT_LEASE_FOLLOW : 0);
+}
+
+void ckt_lease_look(struct ckt_server *server)
+{
+	for (struct ckt_session *s = server->sessions; s; s = s->next)
+		if (s->lease.question.pending && s->lease.question.follow &&
+			!s->lease.holder.unsettled)
+			follow(s);
+}
+
 static void ask_again(struct ckt_session *session)
 {
 	struct ckt_daemon_lease *lease = &session->lease;
@@ -292,6 +326,10 @@ static void ask_again(struct ckt_session *session)
 	/* Its worker's answer to the recall, or to the channel, is on its way. */
 	if (lease->holder.unsettled || anybody_unknown(session->server))
 		return;
+	if (lease->question.follow) {
+		follow(session);
+		return;
+	}
 	if (grant(session))
 		return;
 	recall_all(session);
@@ -332,6 +370,8 @@ static bool take_question(struct ckt_session *session, const struct ckt_lease_me
 	lease->question.gpu = message->gpu;
 	lease->question.force = message->flags & CKT_LEASE_FORCE;
 	lease->question.wait = message->flags & CKT_LEASE_WAIT;
+	lease->question.follow = message->flags & CKT_LEASE_FOLLOW;
+	lease->question.since_ms = ckt_net_now_ms();
 	lease->question.bytes = message->bytes;
 	lease->question.want = message->want;
 	ask_again(session);
@@ -346,6 +386,7 @@ static bool take_back(struct ckt_session *session, const struct ckt_lease_messag
 		if (ckt_ledger_give(&lease->holder, message->gpu, message->bytes))
 			return false;
 		ckt_memory_wait_freed(session, message->gpu, message->bytes);
+		ckt_quantum_unfollowed(session, message->gpu, message->bytes);
 		ckt_quantum_gave(session, message->gpu);
 		ckt_memory_wait_look(session->server);
 		return true;

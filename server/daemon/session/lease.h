@@ -7,6 +7,8 @@
  *	            \-> not, or a neighbour is unsettled: the neighbours
  *	                give back what they do not use, all at one time ---> answered with the last one
  *
+ *	a session that comes in behind one that leaves asks --> answered when so much has left, or nothing does
+ *
  * So a question is refused only if the memory is in use.  Then it may wait (memory_wait.h), if its
  * worker says so.  A neighbour that does not answer within two
  * seconds keeps its lease.
@@ -42,7 +44,8 @@ struct ckt_daemon_lease {
 		unsigned awaited; /* neighbours */
 		bool recalled;    /* nobody has any more that is not used */
 		uint32_t number, gpu;
-		bool force, wait;
+		bool force, wait, follow;
+		int64_t since_ms;
 		uint64_t bytes, want;
 	} question;
 };
@@ -59,6 +62,8 @@ int ckt_lease_open(struct ckt_session *session);
 void ckt_lease_close(struct ckt_session *session);
 /* Takes what its worker has sent so far, before the loop would. */
 void ckt_lease_read(struct ckt_session *session);
+/* Questions of sessions that come in behind others: what has left meanwhile is theirs. */
+void ckt_lease_look(struct ckt_server *server);
 /* The limits have changed: sessions without a limit that have one now begin to count. */
 void ckt_lease_limits_changed(struct ckt_server *server);
 /* Whom limits may fit, as the session is now. */

@@ -77,8 +77,12 @@ static void evicted(struct ckt_session *session, void *data, int error,
 	struct ckt_server *server = session->server;
 	(void)data;
 	if (error && quantum->is_member) {
+		bool out = quantum->member.out;
 		ckt_quantum_failed(&quantum->member, ckt_now_ns());
-		tell_stays(session, message);
+		if (out)
+			ckt_warning("session %s: %s", session->id, message);
+		else
+			tell_stays(session, message);
 	}
 	quantum->silent = error && !res ? quantum->silent + 1 : 0;
 	if (quantum->silent >= SILENT_MAX && session->phase == CKT_SESSION_LIVE)
@@ -91,6 +95,7 @@ static void evict(struct ckt_session *session, enum ckt_quantum_reason reason)
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	unsigned drain_ms = session->server->options.drain * 1000;
 	quantum->member.leaving = true;
+	quantum->member.giving = quantum->returns = false;
 	quantum->member.reason = reason;
 	int error = ckt_session_swap_yield(session, drain_ms ? drain_ms : 1, evicted, NULL);
 	if (!error)
@@ -101,12 +106,24 @@ static void evict(struct ckt_session *session, enum ckt_quantum_reason reason)
 
 /* ---- In */
 
+static void end_follow(struct ckt_session *session, bool failed, bool answered)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (!quantum->follows)
+		return;
+	quantum->follows = false;
+	quantum->cannot_follow = failed && !answered;
+	if (failed)
+		quantum->member.want[quantum->follow_gpu] += quantum->granted_bytes;
+}
+
 static void admitted(struct ckt_session *session, void *data, int error,
 	const ckt_worker_swap_res *res, const char *message)
 {
 	struct ckt_quantum_member *member = &session->quantum.member;
 	struct ckt_server *server = session->server;
 	(void)data;
+	end_follow(session, error != 0, res != NULL);
 	if (session->quantum.is_member && member->out) {
 		ckt_debug("session %s does not come in: %s", session->id, error ? message : "");
 		ckt_quantum_failed(member, ckt_now_ns());
@@ -131,13 +148,32 @@ static bool fits_everywhere(const struct ckt_session *session)
 	return true;
 }
 
-static void admit(struct ckt_session *session)
+/* Whether the limits of its owner leave it what it wants: others that leave do not help there. */
+static bool limits_allow(const struct ckt_session *session, unsigned gpu)
+{
+	return session->quantum.member.want[gpu] <= ckt_ledger_limits_left(&session->server->ledger,
+							    &session->lease.holder.subject, gpu);
+}
+
+static int begin_follow(struct ckt_session *session, unsigned gpu)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	quantum->follows = true;
+	quantum->follow_gpu = gpu;
+	quantum->granted_bytes = quantum->arrived_bytes = quantum->met_bytes = 0;
+	int error = ckt_session_swap_follow(session, admitted, NULL);
+	quantum->follows = !error;
+	return error;
+}
+
+static void admit(struct ckt_session *session, unsigned gpu, bool behind)
 {
 	struct ckt_quantum_member *member = &session->quantum.member;
-	if (!member->out || !fits_everywhere(session))
+	if (!member->out || !(behind ? limits_allow(session, gpu) : fits_everywhere(session)))
 		return;
 	member->coming = true;
-	int error = ckt_session_swap_in(session, admitted, NULL);
+	int error =
+		behind ? begin_follow(session, gpu) : ckt_session_swap_in(session, admitted, NULL);
 	if (!error)
 		return;
 	member->coming = false;
@@ -179,7 +215,7 @@ static int64_t decide(struct ckt_server *server, unsigned gpu, int64_t now_ns)
 		if (decision.step == CKT_QUANTUM_EVICT)
 			evict(session, decision.reason);
 		else
-			admit(session);
+			admit(session, gpu, decision.behind);
 	}
 	return now_ns;
 }
@@ -228,6 +264,7 @@ static void look(struct ckt_timer *timer)
 		again = at && (!again || at < again) ? at : again;
 	}
 	evict_idle(server, now);
+	ckt_lease_look(server);
 	ckt_memory_wait_look(server);
 	int64_t most_ms = ckt_quantum_anybody_waits(server) ? WAITED_LOOK_MS
 		: server->options.idle_memory               ? IDLE_LOOK_MS
@@ -239,9 +276,19 @@ static void look(struct ckt_timer *timer)
 
 /* ---- Hooks */
 
+/* One that leaves asks for memory: it could not leave, and wants back what has left. */
+static void stop_giving(struct ckt_daemon_quantum *quantum)
+{
+	if (!quantum->member.giving)
+		return;
+	quantum->member.giving = false;
+	quantum->returns = true;
+}
+
 void ckt_quantum_granted(struct ckt_session *session, unsigned gpu)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
+	stop_giving(quantum);
 	if (!quantum->is_member || !quantum->member.out)
 		return;
 	quantum->away &= ~(UINT64_C(1) << gpu);
@@ -257,6 +304,7 @@ void ckt_quantum_refused(struct ckt_session *session, unsigned gpu, uint64_t byt
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	struct ckt_quantum_member *member = &quantum->member;
 	int64_t now = ckt_now_ns();
+	stop_giving(quantum);
 	if (!quantum->is_member || !member->out)
 		return;
 	quantum->asked_ns = now;
@@ -283,14 +331,61 @@ void ckt_quantum_waited(struct ckt_session *session)
 	member->idle_since_ns = 0;
 }
 
-/* What it took on one GPU while another had no room. */
+/* What others have of theirs on the GPU came before these bytes had left. */
+static void meet(struct ckt_server *server, unsigned gpu)
+{
+	for (struct ckt_session *s = server->sessions; s; s = s->next)
+		if (s->quantum.follows && s->quantum.follow_gpu == gpu)
+			s->quantum.met_bytes = s->quantum.arrived_bytes;
+}
+
 void ckt_quantum_gave(struct ckt_session *session, unsigned gpu)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
-	if (quantum->is_member && quantum->member.out && quantum->away)
+	struct ckt_quantum_member *member = &quantum->member;
+	/* What it took on one GPU while another had no room. */
+	if (quantum->is_member && member->out && quantum->away)
 		quantum->away |= UINT64_C(1) << gpu;
+	if (member->leaving && !quantum->returns) {
+		member->giving = true;
+		meet(session->server, gpu);
+	}
 	if (quantum->is_member && ckt_quantum_anybody_waits(session->server))
 		ckt_quantum_soon(session->server);
+}
+
+enum ckt_follow ckt_quantum_follow(struct ckt_session *session, unsigned gpu, uint64_t bytes)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	struct ckt_server *server = session->server;
+	if (!quantum->is_member || !quantum->follows || quantum->follow_gpu != gpu ||
+		bytes > quantum->member.want[gpu])
+		return CKT_FOLLOW_END;
+	quantum->arrived_bytes = quantum->granted_bytes;
+	uint64_t left = ckt_ledger_left(&server->ledger, &session->lease.holder.subject, gpu,
+		session->lease.holder.contexts >> gpu & 1);
+	return bytes <= left                               ? CKT_FOLLOW_TAKE
+		: ckt_quantum_gives(&server->quantum, gpu) ? CKT_FOLLOW_WAIT
+							   : CKT_FOLLOW_END;
+}
+
+void ckt_quantum_followed(struct ckt_session *session, uint64_t bytes)
+{
+	session->quantum.granted_bytes += bytes;
+	session->quantum.member.want[session->quantum.follow_gpu] -= bytes;
+}
+
+void ckt_quantum_unfollowed(struct ckt_session *session, unsigned gpu, uint64_t bytes)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (!quantum->follows || quantum->follow_gpu != gpu)
+		return;
+	if (bytes > quantum->granted_bytes)
+		bytes = quantum->granted_bytes;
+	quantum->granted_bytes -= bytes;
+	quantum->member.want[gpu] += bytes;
+	if (quantum->arrived_bytes > quantum->granted_bytes)
+		quantum->arrived_bytes = quantum->granted_bytes;
 }
 
 bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder,
@@ -299,7 +394,9 @@ bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_hold
 	struct ckt_server *server = queue->data;
 	const struct ckt_session *session = CKT_CONTAINER(holder, struct ckt_session, lease.holder);
 	const struct ckt_quantum_member *member = &session->quantum.member;
-	if (!server->swaps || !session->quantum.is_member || member->chosen)
+	/* What it had given up for others it takes back, if it cannot leave. */
+	if (!server->swaps || !session->quantum.is_member || member->chosen ||
+		(member->leaving && session->quantum.returns))
 		return false;
 	uint64_t kept = ckt_quantum_kept(&server->quantum, member, gpu);
 	uint64_t left = free_bytes(server, gpu);
@@ -351,15 +448,44 @@ static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *re
 		ckt_quantum_reason_text(member->reason));
 }
 
+/* Others took what had left before it failed: it waits for that, though its client may be idle. */
+static void left_half(struct ckt_session *session)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (!quantum->member.out)
+		return;
+	quantum->half = true;
+	quantum->member.want_since_ns = ckt_now_ns();
+	memcpy(quantum->member.want, quantum->gone, sizeof quantum->gone);
+}
+
+static void arrived(struct ckt_session *session)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	quantum->half = false;
+	if (!quantum->follows)
+		return;
+	quantum->away = 0;
+	ckt_quantum_came(&quantum->member, ckt_now_ns());
+	memset(quantum->member.want, 0, sizeof quantum->member.want);
+	ckt_info("session %s: %llu of %llu MiB came in while other sessions left", session->id,
+		mib(quantum->met_bytes), mib(quantum->granted_bytes));
+}
+
 void ckt_quantum_moved(
 	struct ckt_session *session, bool out, int error, const ckt_worker_swap_res *res)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
-	if (!quantum->is_member || error || !res)
+	/* It failed half way. */
+	bool half = error && out && res && res->swapped;
+	if (!quantum->is_member || !res || (error && !half))
 		return;
 	if (out) {
 		moved_out(session, res);
+		if (half)
+			left_half(session);
 	} else {
+		arrived(session);
 		ckt_quantum_measure_in(
 			&session->server->quantum, res->bytes, ckt_now_ns() - quantum->begun_ns);
 		ckt_daemon_event(session, CKT_EVENT_SWAPPED_IN, "%llu MiB: %s", mib(res->bytes),

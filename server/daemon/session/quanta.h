@@ -6,6 +6,7 @@
  *	a request waits, or a swapped session asks to come in --soon--> look: facts -> decisions
  *	EVICT -> CKT_WORKER_SWAP_YIELD -> its lease comes back -> look
  *	ADMIT -> the request is granted, or CKT_WORKER_SWAP_IN -> its worker asks for the lease, and gets it
+ *	ADMIT behind -> CKT_WORKER_SWAP_FOLLOW -> its worker asks for a step at a time, and gets it when so much has left
  *
  * Nothing happens without swap memory.  Sessions whose when-full is swap may be swapped out for
  * others; any session that waits is served.  With --idle-memory any session leaves that is idle for so
@@ -49,7 +50,15 @@ struct ckt_daemon_quantum {
 	int64_t page_ns;                  /* what the page said when it had left */
 	uint64_t promised_bytes;          /* that its worker says it gave back; 0: it has */
 	int64_t promised_ns;
-	unsigned silent;                     /* calls without an answer, in a row */
+	bool follows;           /* CKT_WORKER_SWAP_FOLLOW runs */
+	bool cannot_follow;     /* its worker is of an earlier version */
+	bool half;              /* out, because it could not leave: it comes in unasked */
+	bool returns;           /* leaving, and it asks for what has left */
+	unsigned follow_gpu;    /* of follows, as the rest: */
+	uint64_t granted_bytes; /* so far */
+	uint64_t arrived_bytes; /* of these: its worker has asked for the next */
+	uint64_t met_bytes;     /* of these: before others had given up their last */
+	unsigned silent;        /* calls without an answer, in a row */
 	char note[CKT_QUANTUM_NOTE_MAX + 1]; /* why it could not leave; empty: it could */
 };
 
@@ -93,6 +102,17 @@ void ckt_quantum_refused(struct ckt_session *session, unsigned gpu, uint64_t byt
 void ckt_quantum_waits(struct ckt_session *session);
 void ckt_quantum_waited(struct ckt_session *session);
 void ckt_quantum_gave(struct ckt_session *session, unsigned gpu);
+
+enum ckt_follow {
+	CKT_FOLLOW_TAKE, /* if so much is free */
+	CKT_FOLLOW_WAIT, /* it may come */
+	CKT_FOLLOW_END,  /* it does not, or was not promised */
+};
+/* A question with CKT_LEASE_FOLLOW; the same question may be judged again and again. */
+enum ckt_follow ckt_quantum_follow(struct ckt_session *session, unsigned gpu, uint64_t bytes);
+/* It was granted; or so much came back unused, to be asked for again. */
+void ckt_quantum_followed(struct ckt_session *session, uint64_t bytes);
+void ckt_quantum_unfollowed(struct ckt_session *session, unsigned gpu, uint64_t bytes);
 /* Of the queue: the room is kept for another. */
 bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder,
 	unsigned gpu, uint64_t bytes);

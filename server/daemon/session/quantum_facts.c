@@ -69,13 +69,23 @@ static uint64_t gang_of(const struct ckt_session *session)
 	return gang | 1;
 }
 
+/* A session of several GPUs comes in when all of them have room: it would hold one for the other. */
+static bool follows(const struct ckt_session *session)
+{
+	const struct ckt_quantum_member *member = &session->quantum.member;
+	unsigned gpus = 0;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		gpus += (member->out ? member->want[gpu] : member->here[gpu]) != 0;
+	return gpus == 1 && !session->quantum.cannot_follow;
+}
+
 /* An earlier wish stays; one that is not repeated is over. */
 static void take_wish(struct ckt_session *session, int64_t now_ns)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	struct ckt_quantum_member *member = &quantum->member;
 	if (member->out) {
-		if (member->want_since_ns && !member->chosen && !member->coming &&
+		if (member->want_since_ns && !member->chosen && !member->coming && !quantum->half &&
 			now_ns - quantum->asked_ns > ASKS_NS)
 			member->want_since_ns = 0;
 		return;
@@ -115,6 +125,7 @@ void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns)
 		member->gang = gang_of(s);
 		take_weight(s, member);
 		take_wish(s, now_ns);
+		member->follows = follows(s);
 		if (!member->out)
 			member->idle_since_ns = idle_since(s, now_ns);
 		/* What ran on has ended since it was tried. */

@@ -275,7 +275,7 @@ int ckt_session_swap_yield(
 			.data = data});
 }
 
-int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *data)
+static int begin_in(struct ckt_session *session, uint32_t proc, ckt_swap_done done, void *data)
 {
 	if (session->swap.busy || session->phase != CKT_SESSION_LIVE)
 		return -EBUSY;
@@ -284,9 +284,19 @@ int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *d
 		return -ENOMEM;
 	ckt_quantum_moves(session, false);
 	return begun(session, swap,
-		ckt_session_call_long(session, CKT_WORKER_SWAP_IN, NULL, NULL, -1,
+		ckt_session_call_long(session, proc, NULL, NULL, -1,
 			(xdrproc_t)xdr_ckt_worker_swap_res, sizeof(ckt_worker_swap_res), SWAP_IN_MS,
 			answered, swap));
+}
+
+int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *data)
+{
+	return begin_in(session, CKT_WORKER_SWAP_IN, done, data);
+}
+
+int ckt_session_swap_follow(struct ckt_session *session, ckt_swap_done done, void *data)
+{
+	return begin_in(session, CKT_WORKER_SWAP_FOLLOW, done, data);
 }
 
 /* ---- cricketctl */

@@ -151,7 +151,7 @@ static int encode_swap(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
 static bool is_swap(uint32_t proc)
 {
 	return proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_YIELD ||
-		proc == CKT_WORKER_SWAP_IN;
+		proc == CKT_WORKER_SWAP_IN || proc == CKT_WORKER_SWAP_FOLLOW;
 }
 
 static void answer(int fd, uint32_t xid, uint32_t proc)
@@ -279,7 +279,7 @@ static void serve(struct ckt_source *source, uint32_t events)
 		}
 		worker.calls[header.proc % 64]++;
 		open = !worker.hang_up;
-		if (open && !worker.silent &&
+		if (open && !worker.silent && !(worker.swaps_last && is_swap(header.proc)) &&
 			!(worker.silent_on && worker.silent_on == header.proc))
 			answer(source->fd, header.xid, header.proc);
 	}

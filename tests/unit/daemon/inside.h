@@ -30,6 +30,7 @@ extern struct fake_worker {
 	uint64_t bytes;
 	bool silent, garbage, hang_up;
 	uint32_t silent_on; /* this call is not answered; 0: none */
+	bool swaps_last;    /* no call that swaps is answered */
 	uint32_t accept_stat;
 	const char *client; /* on that host */
 	unsigned client_pid;

@@ -263,6 +263,176 @@ static void test_told(void)
 	end();
 }
 
+/* ---- Both ways at once */
+
+enum { STEP = 20 };
+
+static uint64_t used(void)
+{
+	uint64_t bytes = ckt_ledger_budget_used(&server.ledger, 0);
+	YES(bytes <= server.ledger.budgets[0]);
+	return bytes;
+}
+
+static void give(int i, uint64_t mib)
+{
+	say(i, (struct ckt_lease_message){.kind = CKT_LEASE_GIVE, .bytes = mib * MIB});
+	used();
+}
+
+/* The answer that came meanwhile; kind 0: none. */
+static struct ckt_lease_message answer_of(int i)
+{
+	struct ckt_lease_message answer = {0};
+	if (recv(channels[i], &answer, sizeof answer, MSG_DONTWAIT) != sizeof answer)
+		answer.kind = 0;
+	return answer;
+}
+
+/*
+ * The first has 80 MiB, and leaves for the second, which is out with 80; a step of it has left, and so
+ * the second comes in behind it.  Neither call is answered.
+ */
+static void both_ways(void)
+{
+	begin();
+	IS(ask(1, 80, 0).bytes, 80 * MIB);
+	ckt_quantum_moves(sessions[1], true);
+	give(1, 80);
+	ckt_quantum_moved(
+		sessions[1], true, 0, &(ckt_worker_swap_res){.swapped = true, .bytes = 80 * MIB});
+	IS(ask(0, 80, 0).bytes, 80 * MIB);
+	sessions[0]->quantum.member.in_since_ns = 1;
+	worker.swaps_last = true;
+	IS(ask(1, 80, 0).bytes, 0);
+	run_for(20);
+	IS(worker.calls[CKT_WORKER_SWAP_YIELD], 1);
+	IS(worker.calls[CKT_WORKER_SWAP_FOLLOW], 0);
+	give(0, STEP);
+	run_for(20);
+	IS(worker.calls[CKT_WORKER_SWAP_FOLLOW], 1);
+	IS(view_of(1).state, CKT_QUANTUM_MOVES);
+}
+
+static void ends(int i, bool out, int error)
+{
+	struct ckt_session *session = sessions[i];
+	ckt_quantum_moved(session, out, error,
+		&(ckt_worker_swap_res){.status = error, .swapped = out, .bytes = 80 * MIB});
+}
+
+static void test_both_ways(void)
+{
+	both_ways();
+	/* 40 MiB are free. */
+	IS(ask(1, STEP, CKT_LEASE_FOLLOW).bytes, STEP * MIB);
+	IS(ask(1, STEP, CKT_LEASE_FOLLOW).bytes, STEP * MIB);
+	IS(used(), 100 * MIB);
+	IS(ask(1, STEP, CKT_LEASE_FOLLOW).kind, 0);
+	/* It is its own, whoever asks. */
+	give(0, STEP);
+	IS(sessions[1]->lease.holder.leased[0], 60 * MIB);
+	IS(answer_of(1).bytes, STEP * MIB);
+	IS(ask(1, STEP, CKT_LEASE_FOLLOW).kind, 0);
+	give(0, STEP);
+	IS(answer_of(1).bytes, STEP * MIB);
+	give(0, STEP);
+	IS(sessions[1]->quantum.met_bytes, 60 * MIB);
+	IS(used(), 80 * MIB);
+	ends(0, true, 0);
+	IS(view_of(0).state, CKT_QUANTUM_MOVES);
+	ends(1, false, 0);
+	IS(sessions[1]->quantum.member.out, false);
+	IS(sessions[1]->quantum.member.want[0], 0);
+	IS(view_of(1).ins, 1);
+	end();
+}
+
+/* What it took and a recall took back is asked for again; more than it was promised is not granted. */
+static void test_follow_bounds(void)
+{
+	both_ways();
+	IS(ask(1, STEP, CKT_LEASE_FOLLOW).bytes, STEP * MIB);
+	give(1, STEP);
+	IS(sessions[1]->quantum.member.want[0], 80 * MIB);
+	IS(ask(1, 82, CKT_LEASE_FOLLOW).bytes, 0);
+	IS(ask(1, 80, CKT_LEASE_FOLLOW).kind, 0);
+	give(0, 60);
+	IS(answer_of(1).bytes, 80 * MIB);
+	IS(ask(1, 2, CKT_LEASE_FOLLOW).flags & CKT_LEASE_FOLLOW, 0);
+	IS(sessions[1]->lease.holder.leased[0], 80 * MIB);
+	/* Who was promised nothing asks in vain. */
+	struct ckt_lease_message answer = ask(0, 2, CKT_LEASE_FOLLOW);
+	IS(answer.kind, CKT_LEASE_ANSWER);
+	IS(answer.bytes, 0);
+	IS(sessions[0]->lease.open, true);
+	end();
+}
+
+/* The one that leaves cannot, and wants its memory back: nobody waits for more of it. */
+static void test_leaver_fails(void)
+{
+	both_ways();
+	IS(ask(1, 40, CKT_LEASE_FOLLOW).bytes, 40 * MIB);
+	IS(ask(1, STEP, CKT_LEASE_FOLLOW).kind, 0);
+	IS(ask(0, STEP, 0).bytes, 0);
+	run_for(20);
+	struct ckt_lease_message answer = answer_of(1);
+	IS(answer.kind, CKT_LEASE_ANSWER);
+	IS(answer.bytes, 0);
+	NO(answer.flags & CKT_LEASE_FOLLOW);
+	give(1, 40);
+	/* Not kept for the other any more. */
+	IS(ask(0, STEP, 0).bytes, STEP * MIB);
+	IS(used(), 80 * MIB);
+	end();
+}
+
+/* It is gone with all that it had: the other one has the rest at once. */
+static void test_leaver_dies(void)
+{
+	both_ways();
+	IS(ask(1, 40, CKT_LEASE_FOLLOW).bytes, 40 * MIB);
+	IS(ask(1, 40, CKT_LEASE_FOLLOW).kind, 0);
+	ckt_lease_close(sessions[0]);
+	run_for(20);
+	IS(answer_of(1).bytes, 40 * MIB);
+	IS(used(), 80 * MIB);
+	end();
+}
+
+static void test_follower_dies(void)
+{
+	both_ways();
+	IS(ask(1, 40, CKT_LEASE_FOLLOW).bytes, 40 * MIB);
+	IS(used(), 100 * MIB);
+	ckt_lease_close(sessions[1]);
+	IS(used(), 60 * MIB);
+	give(0, 60);
+	IS(used(), 0);
+	end();
+}
+
+/* It failed half way, and its memory is taken: what has left is out, and waits like others. */
+static void test_half(void)
+{
+	both_ways();
+	ckt_quantum_moved(sessions[0], true, -EIO,
+		&(ckt_worker_swap_res){.status = -EIO, .swapped = true, .bytes = STEP * MIB});
+	YES(sessions[0]->quantum.member.out);
+	IS(view_of(0).here_bytes, 60 * MIB);
+	IS(view_of(0).swapped_bytes, STEP * MIB);
+	IS(sessions[0]->quantum.promised_bytes, STEP * MIB);
+	/* Its client is idle, and it comes in all the same. */
+	IS(view_of(0).wanted_bytes, STEP * MIB);
+	sessions[0]->quantum.asked_ns = 1;
+	ckt_quantum_facts(&server, ckt_now_ns());
+	YES(sessions[0]->quantum.member.want_since_ns != 0);
+	end();
+}
+
 UNIT_SUITE(quantum_session, {"switch", test_switch}, {"comes_in", test_comes_in},
 	{"stays", test_stays}, {"liar", test_liar}, {"silent", test_silent}, {"page", test_page},
-	{"told", test_told})
+	{"told", test_told}, {"both ways", test_both_ways}, {"follow bounds", test_follow_bounds},
+	{"leaver fails", test_leaver_fails}, {"leaver dies", test_leaver_dies},
+	{"follower dies", test_follower_dies}, {"half", test_half})

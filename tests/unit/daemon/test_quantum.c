@@ -248,6 +248,47 @@ static void test_between(void)
 	IS(decide(BYTES / 2), CKT_QUANTUM_EVICT);
 }
 
+/* It comes in behind one that leaves, as soon as a part of that has left; never with more than it frees. */
+static void test_behind(void)
+{
+	begin(3);
+	members[2].fixed = true;
+	out(1);
+	want(1, BYTES);
+	members[1].follows = true;
+	now += 100 * SECOND;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	members[0].leaving = true;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	NO(ckt_quantum_gives(&quantum, 0));
+	members[0].giving = true;
+	members[0].here[0] = BYTES - 2 * MIB;
+	YES(ckt_quantum_gives(&quantum, 0));
+	members[1].want[0] = BYTES + 2 * MIB;
+	IS(decide(2 * MIB), CKT_QUANTUM_WAIT);
+	members[1].want[0] = BYTES;
+	members[1].follows = false;
+	IS(decide(2 * MIB), CKT_QUANTUM_WAIT);
+	members[1].follows = true;
+	IS(decide(2 * MIB), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 1);
+	YES(decision.behind);
+	IS(decision.reason, CKT_QUANTUM_BEHIND);
+	members[1].coming = true;
+	/* What it still wants is kept for it: nothing is left for another. */
+	members[1].want[0] -= 2 * MIB;
+	want(2, 2 * MIB);
+	IS(decide(2 * MIB), CKT_QUANTUM_WAIT);
+	IS(ckt_quantum_kept(&quantum, &members[2], 0), BYTES - 2 * MIB);
+	/* The other one cannot leave: it is in the way no more. */
+	ckt_quantum_failed(&members[0], now);
+	NO(ckt_quantum_gives(&quantum, 0));
+	ckt_quantum_failed(&members[1], now);
+	IS(decide(2 * MIB), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 2);
+}
+
+static bool both_ways;
 static struct quanta_program copies[8];
 static struct quanta_result result;
 
@@ -258,7 +299,8 @@ static double ratio(uint64_t bytes, int64_t gpu_ns, int64_t own_ns, double rate)
 			.gpu_ns = gpu_ns,
 			.own_ns = own_ns,
 			.rounds = 10,
-			.begins_ns = i * SECOND};
+			.begins_ns = i * SECOND,
+			.follows = both_ways};
 	quanta_run(copies, 2, 16 * GIB, rate, 60 * SECOND, 4000 * SECOND, &result);
 	IS(result.finished, 2);
 	YES(!result.overfull);
@@ -268,6 +310,7 @@ static double ratio(uint64_t bytes, int64_t gpu_ns, int64_t own_ns, double rate)
 /* Two copies of each of nvshare's mixes, the second a second later, against one after the other, in virtual time. */
 static void test_mixes(void)
 {
+	both_ways = false;
 	YES(ratio(4 * GIB, 10 * SECOND, 10 * SECOND, 50e9) <= 0.75);
 	IS(result.outs, 0);
 	YES(ratio(4 * GIB, 18 * SECOND, 2 * SECOND, 50e9) <= 1.03);
@@ -279,6 +322,23 @@ static void test_mixes(void)
 	/* Idle times that are shorter than a switch: quanta alone, no switch for each of them. */
 	YES(ratio(14 * GIB, 90 * MS, 10 * MS, 50e9) <= 1.10);
 	YES(result.outs <= 4);
+}
+
+/* The same with both ways at once: a switch takes one way's time, and most of what comes in does so meanwhile. */
+static void test_both_ways(void)
+{
+	both_ways = false;
+	double one_way = ratio(14 * GIB, 18 * SECOND, 2 * SECOND, 5e9);
+	IS(result.met, 0);
+	double switching = result.switching;
+	both_ways = true;
+	YES(ratio(14 * GIB, 18 * SECOND, 2 * SECOND, 5e9) < one_way);
+	YES(result.met > 0);
+	YES(result.switching < switching * 0.75);
+	YES(ratio(14 * GIB, 10 * SECOND, 10 * SECOND, 50e9) <= 0.75);
+	YES(ratio(14 * GIB, 18 * SECOND, 2 * SECOND, 50e9) <= 1.03);
+	YES(ratio(14 * GIB, 90 * MS, 10 * MS, 50e9) <= 1.10);
+	both_ways = false;
 }
 
 static uint64_t next(uint64_t *state)
@@ -298,6 +358,7 @@ static void test_random(void)
 				.gpu_ns = (int64_t)(1 + next(&state) % 500) * 10 * MS,
 				.own_ns = (int64_t)(next(&state) % 500) * 10 * MS,
 				.rounds = 1 + (unsigned)(next(&state) % 8),
+				.follows = seed % 2,
 				.begins_ns = (int64_t)(next(&state) % 1000) * 10 * MS};
 		quanta_run(copies, count, 16 * GIB, 50e9, 10 * SECOND, 4000 * SECOND, &result);
 		IS(result.finished, count);
@@ -414,5 +475,6 @@ static void test_gang_on_one_gpu(void)
 
 UNIT_SUITE(quantum, {"fits", test_fits}, {"quantum", test_quantum}, {"max_wait", test_max_wait},
 	{"idle", test_idle}, {"least_needed", test_least_needed}, {"stays", test_stays},
-	{"between", test_between}, {"mixes", test_mixes}, {"random", test_random},
-	{"gangs", test_gangs}, {"gang_on_one_gpu", test_gang_on_one_gpu})
+	{"between", test_between}, {"behind", test_behind}, {"mixes", test_mixes},
+	{"both ways", test_both_ways}, {"random", test_random}, {"gangs", test_gangs},
+	{"gang_on_one_gpu", test_gang_on_one_gpu})
