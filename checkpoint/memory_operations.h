@@ -28,14 +28,15 @@ struct ckt_memory_layout {
 };
 
 /*
- * A piece of device memory as a paused session gives it up: an extent of the allocator, or physical
- * memory of the program.
+ * A piece of device memory as a paused session gives it up: an extent of the allocator, a part of a
+ * large one, or physical memory of the program.
  */
 struct ckt_region {
 	unsigned device;
 	uint64_t address; /* 0: physical memory, which the program maps itself */
 	uint64_t size;
 	uint64_t physical; /* its id; 0: an extent */
+	bool tied;         /* it is given up with the next region, not before */
 };
 typedef int ckt_region_visit(const struct ckt_region *region, void *opaque);
 
@@ -78,7 +79,10 @@ struct ckt_memory_operations {
 	/* Maps physical memory of the program at an address of the caller's, to be read and written. */
 	CUresult (*show)(
 		struct ckt_worker *worker, const struct ckt_region *region, uint64_t address);
-	/* Gives the GPU its memory back; its addresses stay.  Precondition: not mapped by the program. */
+	/*
+	 * Gives the GPU its memory back; its addresses stay.  Regions that are tied are given up in
+	 * their order.  Each is taken back by itself.  Precondition: not mapped by the program.
+	 */
 	void (*give_up)(struct ckt_worker *worker, const struct ckt_region *region);
 	CUresult (*take_back)(struct ckt_worker *worker, const struct ckt_region *region);
 	/* The server's account of the device: what a swapped session has not. */

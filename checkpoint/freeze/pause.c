@@ -51,18 +51,20 @@ static void sleep_ms(long ms)
 	nanosleep(&time, NULL);
 }
 
-/* Where the step ends that begins with that region. */
-static size_t step_end(size_t first, size_t count)
+/* Where the step ends that begins with that region.  leaving: what is tied leaves together. */
+static size_t step_end(size_t first, size_t count, bool leaving)
 {
+	const struct ckt_paused_region *r = ckt_paused.regions;
 	uint64_t most = ckt_paused.bytes / STEPS, bytes = 0;
+	size_t end = first;
 	if (!ckt_paused.swapped)
 		return count;
 	if (most < STEP_LEAST_BYTES)
 		most = STEP_LEAST_BYTES;
-	size_t end = first;
 	do
-		bytes += ckt_paused.regions[end++].memory.size;
-	while (end < count && bytes + ckt_paused.regions[end].memory.size <= most);
+		bytes += r[end++].memory.size;
+	while (end < count &&
+		(bytes + r[end].memory.size <= most || (leaving && r[end - 1].memory.tied)));
 	return end;
 }
 
@@ -196,7 +198,7 @@ static CUresult leave(struct ckt_worker *worker)
 		result = has_room() ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	for (size_t end; !result && ckt_paused.gone < count;) {
-		end = step_end(ckt_paused.gone, count);
+		end = step_end(ckt_paused.gone, count, true);
 		result = ckt_paused_copy(worker, ckt_paused.gone, end);
 		if (!result && ckt_fault_fails(CKT_FAULT_PAUSE_COPIED))
 			result = CUDA_ERROR_UNKNOWN;
@@ -354,7 +356,7 @@ static CUresult arrive(struct ckt_worker *worker, bool follows, uint64_t *ret_mi
 	size_t here = 0, leased = 0;
 	ckt_paused_begin(worker, true, ckt_paused.bytes);
 	for (size_t end; !result && here < ckt_paused.gone; here = result ? here : end) {
-		end = step_end(here, ckt_paused.gone);
+		end = step_end(here, ckt_paused.gone, false);
 		*ret_missing = follows ? take_leases(worker, here, end, true) : 0;
 		if (follows && !*ret_missing)
 			leased = end;

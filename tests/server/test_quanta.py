@@ -70,12 +70,12 @@ class Quanta(Limited):
         """MiB of sessions that came in while others left, by switch."""
         return [int(mib) for mib in re.findall(r"(\d+) of \d+ MiB came in while other sessions left", self.log_of(server))]
 
-    def test_both_ways(self):
+    def both_ways(self, *blocks):
         """One comes in while the other leaves, on a GPU with no byte more than the budget."""
         server = self.swapping("340M", devices="12.0:340M")
         takers = [self.taker(server) for _ in range(2)]
         for taker in takers:
-            self.assertEqual(self.cycle(taker, 1, *[8] * 40), 0)
+            self.assertEqual(self.cycle(taker, 1, *blocks), 0)
 
         def met():
             for number, taker in enumerate(takers):
@@ -83,8 +83,14 @@ class Quanta(Limited):
             return any(self.came_in_behind(server))
 
         self.wait(met)
-        # Both had enough for several steps.
         self.assertEqual([taker.ask("check", 7) for taker in takers], [0, 0])
+
+    def test_both_ways(self):
+        self.both_ways(*[8] * 40)
+
+    def test_both_ways_large(self):
+        """One large allocation leaves whole at first, and in parts when it has come in once."""
+        self.both_ways(320)
 
     def crowded(self, fault):
         """A server of one fault, and two programs that do not fit together: the second has its memory, the first has not."""

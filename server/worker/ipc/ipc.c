@@ -187,6 +187,12 @@ CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address,
 		!ckt_memory_locate(&device->memory, address, &entry.answer.size, &entry.context,
 			&extent, &entry.answer.whole, &piece))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!piece) {
+		CUresult result = ckt_window_join(worker, (unsigned)(device - worker->devices),
+			extent, entry.answer.whole, &piece);
+		if (result)
+			return result;
+	}
 	entry.answer.offset = address - extent;
 	return export_memory(worker, entry, CKT_IPC_BLOCK, piece, handle, ret);
 }

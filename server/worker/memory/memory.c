@@ -78,13 +78,33 @@ static void lease_give(struct ckt_memory *memory, uint64_t size)
 		memory->ops->give(memory->opaque, memory->device, size);
 }
 
+static void drop_parts(struct ckt_memory *memory, struct ckt_extent *e)
+{
+	for (uint64_t at = 0; e->parts && at < e->size; at += CKT_MEMORY_PART) {
+		uint64_t piece = e->parts[at / CKT_MEMORY_PART], left = e->size - at;
+		if (piece)
+			memory->ops->unmap(memory->opaque, memory->device, e->address + at,
+				left < CKT_MEMORY_PART ? left : CKT_MEMORY_PART, piece);
+	}
+	free(e->parts);
+	e->parts = NULL;
+}
+
+static void extent_unmap(struct ckt_memory *memory, struct ckt_extent *e)
+{
+	if (e->parts)
+		drop_parts(memory, e);
+	else
+		memory->ops->unmap(memory->opaque, memory->device, e->address, e->size, e->piece);
+}
+
 void ckt_memory_fini(struct ckt_memory *memory)
 {
 	if (!memory->ops)
 		return;
 	for (size_t i = 0; i < memory->extent_count; i++) {
 		struct ckt_extent *e = &memory->extents[i];
-		memory->ops->unmap(memory->opaque, memory->device, e->address, e->size, e->piece);
+		extent_unmap(memory, e);
 		lease_give(memory, e->size);
 	}
 	lease_give(memory, memory->charged);
@@ -108,7 +128,7 @@ static void extent_release(struct ckt_memory *memory, size_t index)
 	if (e.use == CKT_EXTENT_CACHED)
 		memory->cached -= e.size;
 	drop(memory->extents, &memory->extent_count, sizeof e, index);
-	memory->ops->unmap(memory->opaque, memory->device, e.address, e.size, e.piece);
+	extent_unmap(memory, &e);
 	lease_give(memory, e.size);
 }
 
@@ -552,6 +572,17 @@ bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size
 	return holds;
 }
 
+/* The physical memory behind the address: of the whole extent, or of a part. */
+static void place_of(const struct ckt_extent *e, uint64_t address, uint64_t *ret_base,
+	uint64_t *ret_size, uint64_t *ret_piece)
+{
+	uint64_t at = e->parts ? (address - e->address) / CKT_MEMORY_PART * CKT_MEMORY_PART : 0;
+	uint64_t left = e->size - at;
+	*ret_base = e->address + at;
+	*ret_size = e->parts && left > CKT_MEMORY_PART ? CKT_MEMORY_PART : left;
+	*ret_piece = e->parts ? e->parts[at / CKT_MEMORY_PART] : e->piece;
+}
+
 bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *ret_size,
 	uint64_t *ret_owner, uint64_t *ret_extent, uint64_t *ret_extent_size, uint64_t *ret_piece)
 {
@@ -567,9 +598,12 @@ bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *re
 	if (found) {
 		*ret_size = block->size;
 		*ret_owner = block->owner;
-		*ret_extent = extent->address;
-		*ret_extent_size = extent->size;
-		*ret_piece = extent->piece;
+		place_of(extent, address, ret_extent, ret_extent_size, ret_piece);
+		if (block->size > *ret_extent_size - (address - *ret_extent)) {
+			*ret_extent = extent->address;
+			*ret_extent_size = extent->size;
+			*ret_piece = 0;
+		}
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return found;
@@ -598,12 +632,22 @@ bool ckt_memory_extent_of(struct ckt_memory *memory, uint64_t address, uint64_t 
 	bool found = extent && extent->use != CKT_EXTENT_CACHED &&
 		address - extent->address < extent->size;
 	if (found) {
-		*ret_base = extent->address;
-		*ret_size = extent->size;
-		*ret_piece = extent->piece;
+		place_of(extent, address, ret_base, ret_size, ret_piece);
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return found;
+}
+
+void ckt_memory_join(struct ckt_memory *memory, uint64_t address, uint64_t piece)
+{
+	pthread_mutex_lock(&memory->lock);
+	size_t i = upper_extent(memory, address);
+	struct ckt_extent *extent = i ? &memory->extents[i - 1] : NULL;
+	if (extent && extent->address == address) {
+		drop_parts(memory, extent);
+		extent->piece = piece;
+	}
+	pthread_mutex_unlock(&memory->lock);
 }
 
 uint64_t ckt_memory_used(struct ckt_memory *memory)

@@ -56,9 +56,17 @@ struct ckt_memory_ops {
 
 enum ckt_extent_use { CKT_EXTENT_BIG = 0, CKT_EXTENT_SMALL = 1, CKT_EXTENT_CACHED = 2 };
 
+/*
+ * A large extent that comes in from the swap memory has physical memory in parts of this size, so that
+ * it leaves and comes in step by step.  Before, it has one: other processes can map that.
+ */
+#define CKT_MEMORY_PART ((uint64_t)128 << 20)
+
 struct ckt_extent {
 	uint64_t address, size, piece;
 	enum ckt_extent_use use;
+	uint64_t *
+		parts; /* of CKT_MEMORY_PART bytes, the last one of the rest, in place of piece; 0: none now */
 };
 
 struct ckt_block {
@@ -151,13 +159,15 @@ bool ckt_memory_extent_is_library(const struct ckt_memory *memory, size_t index)
 bool ckt_memory_holds(struct ckt_memory *memory, uint64_t address, uint64_t size);
 /*
  * The live block that begins at the address: its size, its context, and the physical memory it lies
- * in.  False where none does, and for blocks of pools.
+ * in, 0 if that is several parts.  False where none does, and for blocks of pools.
  */
 bool ckt_memory_locate(struct ckt_memory *memory, uint64_t address, uint64_t *ret_size,
 	uint64_t *ret_owner, uint64_t *ret_extent, uint64_t *ret_extent_size, uint64_t *ret_piece);
-/* The extent that holds the address, and its physical memory. */
+/* The extent that holds the address, or the part of it, and its physical memory. */
 bool ckt_memory_extent_of(struct ckt_memory *memory, uint64_t address, uint64_t *ret_base,
 	uint64_t *ret_size, uint64_t *ret_piece);
+/* The extent at the address has that physical memory from now on, and no parts: they are unmapped. */
+void ckt_memory_join(struct ckt_memory *memory, uint64_t address, uint64_t piece);
 /* Bytes a program may still ask for; driver_free is the driver's own answer. */
 uint64_t ckt_memory_free_bytes(struct ckt_memory *memory, uint64_t driver_free);
 uint64_t ckt_memory_used(struct ckt_memory *memory);

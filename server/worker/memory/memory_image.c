@@ -37,8 +37,12 @@ static int save_table(struct ckt_saving *s)
 				continue;
 			device->extents.extents_val[device->extents.extents_len++] =
 				(ckt_image_extent){e->address, e->size, e->use};
-			error = ckt_save_add_pieces(
-				s, 0, d, e->address, ckt_pause_copy(e->address, 0), e->size);
+			for (uint64_t at = 0; at < e->size && !error; at += CKT_MEMORY_PART) {
+				uint64_t left = e->size - at;
+				error = ckt_save_add_pieces(s, 0, d, e->address + at,
+					ckt_pause_copy(e->address + at, 0),
+					left < CKT_MEMORY_PART ? left : CKT_MEMORY_PART);
+			}
 		}
 		if (error)
 			return error;

@@ -2,6 +2,8 @@
 /* What checkpoint/ needs of a session's GPUs, by the worker; see checkpoint/memory_operations.h. */
 #include "checkpoint/memory_operations.h"
 
+#include <stdlib.h>
+
 #include "rpc/gen/cuda_driver.h"
 #include "server/worker/memory/lease.h"
 #include "server/worker/memory/window.h"
@@ -72,6 +74,27 @@ static uint64_t held_bytes(struct ckt_worker *worker, unsigned device)
 	return bytes + ckt_memory_charged(memory);
 }
 
+static uint64_t part_size(const struct ckt_extent *extent, uint64_t at)
+{
+	uint64_t left = extent->size - at;
+	return left < CKT_MEMORY_PART ? left : CKT_MEMORY_PART;
+}
+
+/* A large extent in parts, also where its physical memory is one piece. */
+static int visit_extent(
+	unsigned device, const struct ckt_extent *extent, ckt_region_visit *visit, void *opaque)
+{
+	int error = 0;
+	for (uint64_t at = 0; at < extent->size && !error; at += CKT_MEMORY_PART)
+		error = visit(
+			&(struct ckt_region){.device = device,
+				.address = extent->address + at,
+				.size = part_size(extent, at),
+				.tied = !extent->parts && extent->size - at > CKT_MEMORY_PART},
+			opaque);
+	return error;
+}
+
 static int visit_regions(struct ckt_worker *worker, ckt_region_visit *visit, void *opaque)
 {
 	int error = 0;
@@ -79,10 +102,7 @@ static int visit_regions(struct ckt_worker *worker, ckt_region_visit *visit, voi
 		struct ckt_memory *memory = &worker->devices[d].memory;
 		ckt_memory_trim(memory);
 		for (size_t i = 0; i < memory->extent_count && !error; i++)
-			error = visit(&(struct ckt_region){.device = d,
-					      .address = memory->extents[i].address,
-					      .size = memory->extents[i].size},
-				opaque);
+			error = visit_extent(d, &memory->extents[i], visit, opaque);
 	}
 	struct ckt_object *object;
 	for (uint32_t cursor = 0; !error && (object = ckt_objects_next(&worker->objects, &cursor));)
@@ -98,9 +118,36 @@ static struct ckt_extent *extent_of(struct ckt_worker *worker, const struct ckt_
 {
 	struct ckt_memory *memory = &worker->devices[region->device].memory;
 	for (size_t i = 0; i < memory->extent_count; i++)
-		if (memory->extents[i].address == region->address)
+		if (region->address - memory->extents[i].address < memory->extents[i].size)
 			return &memory->extents[i];
 	return NULL;
+}
+
+static void give_up_extent(struct ckt_extent *extent, const struct ckt_region *region)
+{
+	uint64_t at = region->address - extent->address;
+	uint64_t *part = extent->parts ? &extent->parts[at / CKT_MEMORY_PART] : NULL;
+	if (part) {
+		ckt_window_unmap(region->address, region->size, *part);
+		*part = 0;
+	} else if (at + region->size == extent->size) {
+		ckt_window_unmap(extent->address, extent->size, extent->piece);
+	}
+}
+
+static CUresult take_back_extent(
+	struct ckt_worker *worker, struct ckt_extent *extent, const struct ckt_region *region)
+{
+	uint64_t *piece = &extent->piece;
+	if (region->size < extent->size) {
+		if (!extent->parts)
+			extent->parts =
+				calloc(extent->size / CKT_MEMORY_PART + 1, sizeof *extent->parts);
+		if (!extent->parts)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		piece = &extent->parts[(region->address - extent->address) / CKT_MEMORY_PART];
+	}
+	return ckt_window_map(worker, region->device, region->address, region->size, piece);
 }
 
 static CUresult show(struct ckt_worker *worker, const struct ckt_region *region, uint64_t address)
@@ -118,7 +165,7 @@ static void give_up(struct ckt_worker *worker, const struct ckt_region *region)
 {
 	struct ckt_extent *extent = region->physical ? NULL : extent_of(worker, region);
 	if (extent)
-		ckt_window_unmap(extent->address, extent->size, extent->piece);
+		give_up_extent(extent, region);
 	else if (region->physical)
 		ckt_driver.cuMemRelease(
 			ckt_objects_find(&worker->objects, region->physical)->physical.handle);
@@ -128,8 +175,7 @@ static CUresult take_back(struct ckt_worker *worker, const struct ckt_region *re
 {
 	struct ckt_extent *extent = region->physical ? NULL : extent_of(worker, region);
 	if (extent)
-		return ckt_window_map(
-			worker, region->device, region->address, region->size, &extent->piece);
+		return take_back_extent(worker, extent, region);
 	if (!region->physical)
 		return CUDA_SUCCESS;
 	struct ckt_object *object = ckt_objects_find(&worker->objects, region->physical);

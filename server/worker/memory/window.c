@@ -101,6 +101,63 @@ void ckt_window_unmap(uint64_t address, uint64_t size, uint64_t piece)
 	ckt_driver.cuMemRelease(piece);
 }
 
+/* Another context is current afterwards. */
+static CUresult wait_idle(struct ckt_worker *worker)
+{
+	struct ckt_object *object;
+	CUresult result = CUDA_SUCCESS;
+	for (uint32_t cursor = 0;
+		!result && (object = ckt_objects_next(&worker->objects, &cursor));)
+		if (ckt_handle_kind(object->id) == CKT_KIND_CONTEXT && object->real &&
+			!(result = ckt_driver.cuCtxSetCurrent(object->real)))
+			result = ckt_driver.cuCtxSynchronize();
+	return result;
+}
+
+static CUresult copy_whole(struct ckt_worker *worker, unsigned device, uint64_t address,
+	uint64_t size, uint64_t copy, uint64_t *ret_piece)
+{
+	CUresult result = ckt_window_map(worker, device, copy, size, ret_piece);
+	if (result)
+		return result;
+	result = wait_idle(worker);
+	if (!result)
+		result = ckt_driver.cuMemcpyDtoD_v2(copy, address, size);
+	if (!result)
+		result = wait_idle(worker);
+	if (result)
+		ckt_window_unmap(copy, size, *ret_piece);
+	else
+		ckt_driver.cuMemUnmap(copy, size);
+	return result;
+}
+
+CUresult ckt_window_join(struct ckt_worker *worker, unsigned device, uint64_t address,
+	uint64_t size, uint64_t *ret_piece)
+{
+	struct ckt_memory *memory = &worker->devices[device].memory;
+	unsigned number = worker->devices[device].number;
+	uint64_t copy, piece;
+	if (!ckt_lease_take(number, size, CKT_LEASE_ASKED))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = ckt_memory_reserve(memory, size, 0, 0, &copy);
+	if (!result) {
+		result = copy_whole(worker, device, address, size, copy, &piece);
+		ckt_memory_unreserve(memory, copy, size);
+	}
+	if (!result) {
+		ckt_memory_join(memory, address, piece);
+		result = ckt_driver.cuMemMap(address, size, 0, piece, 0);
+		if (!result)
+			result = ckt_window_give_access(worker, device, address, size);
+		*ret_piece = piece;
+	}
+	ckt_lease_give(number, size);
+	if (worker->current)
+		ckt_driver.cuCtxSetCurrent(worker->current->real);
+	return result;
+}
+
 static CUresult map(
 	void *opaque, unsigned device, uint64_t address, uint64_t size, uint64_t *ret_piece)
 {

@@ -36,4 +36,10 @@ CUresult ckt_window_set_access(struct ckt_worker *worker, unsigned device, uint6
 CUresult ckt_window_map(struct ckt_worker *worker, unsigned device, uint64_t address, uint64_t size,
 	uint64_t *ret_piece);
 void ckt_window_unmap(uint64_t address, uint64_t size, uint64_t piece);
+/*
+ * One piece of physical memory behind an extent that has parts, with the same contents, for others to
+ * map.  Waits until the GPU is idle, and needs as much free memory as the extent has.
+ */
+CUresult ckt_window_join(struct ckt_worker *worker, unsigned device, uint64_t address,
+	uint64_t size, uint64_t *ret_piece);
 void ckt_window_init_device(struct ckt_worker *worker, unsigned device);

@@ -327,6 +327,65 @@ static void test_steps(void)
 	ckt_memory_trim(&ckt_worker.devices[0].memory);
 }
 
+enum { PARTS = 2, END = 6 << 20 };
+
+static void check_large(uint64_t large)
+{
+	for (int i = 0; i < PARTS; i++) {
+		IS(inside_word(large + (uint64_t)i * CKT_MEMORY_PART), 6);
+		IS(inside_word(large + (uint64_t)(i + 1) * CKT_MEMORY_PART - 4), (uint32_t)i);
+	}
+	IS(inside_word(large + PARTS * CKT_MEMORY_PART + END - 4), 6);
+}
+
+/* A large allocation comes back in parts, which leave one by one; shared, it is one piece again. */
+static void test_parts(void)
+{
+	struct ckt_memory *allocator = &ckt_worker.devices[0].memory;
+	char message[CKT_MESSAGE_MAX] = "";
+	uint64_t size = PARTS * CKT_MEMORY_PART + END, before = free_bytes(), bytes, moved;
+	uint64_t large = inside_memory(size, 6), now = free_bytes(), owner, base, whole, piece;
+	for (int i = 0; i < PARTS; i++)
+		inside_fill(large + (uint64_t)(i + 1) * CKT_MEMORY_PART - 4, (uint32_t)i, 4);
+	IS(ckt_swap_store_use(memfd_create("parts", MFD_CLOEXEC), UINT64_MAX / 2), 0);
+	YES(ckt_memory_extent_of(allocator, large + CKT_MEMORY_PART, &base, &whole, &piece));
+	IS(base, large);
+	for (int round = 0; round < 3; round++) {
+		/* With one piece it leaves as a whole or not at all. */
+		if (round == 1)
+			setenv("CRICKET_FAULT", "fail:237", 1);
+		int error = ckt_pause_swap(&ckt_worker, &bytes, &moved, message, sizeof message);
+		unsetenv("CRICKET_FAULT");
+		IS(error, round == 1 ? -EIO : 0);
+		YES(round != 1 || bytes < size);
+		IS(free_bytes(), now + bytes);
+		IS(ckt_resume(&ckt_worker, &bytes, message, sizeof message), 0);
+		check();
+		check_large(large);
+		IS(free_bytes(), now);
+		YES(ckt_memory_extent_of(
+			allocator, large + CKT_MEMORY_PART, &base, &whole, &piece));
+		IS(base, large + CKT_MEMORY_PART);
+		IS(whole, CKT_MEMORY_PART);
+	}
+	YES(ckt_memory_locate(allocator, large, &bytes, &owner, &base, &whole, &piece));
+	IS(base, large);
+	IS(whole, size);
+	IS(piece, 0);
+	IS(ckt_window_join(&ckt_worker, 0, large, size, &piece), CUDA_SUCCESS);
+	check_large(large);
+	IS(free_bytes(), now);
+	uint64_t joined = piece;
+	YES(ckt_memory_locate(allocator, large, &bytes, &owner, &base, &whole, &piece));
+	IS(piece, joined);
+	/* Freed while it has parts. */
+	IS(ckt_pause_swap(&ckt_worker, &bytes, &moved, message, sizeof message), 0);
+	IS(ckt_resume(&ckt_worker, &bytes, message, sizeof message), 0);
+	inside_free(large);
+	ckt_memory_trim(allocator);
+	IS(free_bytes(), before);
+}
+
 /*
  * Somebody else has the memory meanwhile: it is said how much is missing, and later it comes back.
  */
@@ -353,5 +412,5 @@ static void test_short(void)
 }
 
 UNIT_SUITE(pause, {"pause", test_pause}, {"swap", test_swap}, {"disk", test_disk},
-	{"near", test_near}, {"faults", test_faults}, {"steps", test_steps},
+	{"near", test_near}, {"faults", test_faults}, {"steps", test_steps}, {"parts", test_parts},
 	{"short of memory", test_short})
