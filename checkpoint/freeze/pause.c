@@ -327,6 +327,13 @@ uint64_t ckt_pause_moved(void)
 
 /* ---- In */
 
+/* CRICKET_FAULT made a copy fail. */
+static CUresult fail_copy(void)
+{
+	ckt_paused.error = CUDA_ERROR_UNKNOWN;
+	return CUDA_ERROR_UNKNOWN;
+}
+
 static CUresult bring_in(struct ckt_worker *worker, size_t first, size_t end, bool follows)
 {
 	CUresult result = take_back(worker, first, end);
@@ -343,7 +350,7 @@ static CUresult bring_in(struct ckt_worker *worker, size_t first, size_t end, bo
 		ckt_paused_hide(first, end);
 	}
 	if (!result && end < ckt_paused.gone && ckt_fault_reached(CKT_FAULT_SWAP_ARRIVES))
-		result = ckt_paused.error = CUDA_ERROR_UNKNOWN;
+		result = fail_copy();
 	if (result)
 		give_up(worker, first, end);
 	return result;
@@ -371,7 +378,7 @@ static CUresult arrive(struct ckt_worker *worker, bool follows, uint64_t *ret_mi
 			: ckt_memory_operations.map_program(worker);
 	if (!result && ckt_fault_fails(CKT_FAULT_RESUME_COPIED)) {
 		ckt_memory_operations.unmap_program(worker);
-		result = ckt_paused.error = CUDA_ERROR_UNKNOWN;
+		result = fail_copy();
 	}
 	/* The host still has everything: nothing has changed. */
 	if (result) {

@@ -70,27 +70,31 @@ class Quanta(Limited):
         """MiB of sessions that came in while others left, by switch."""
         return [int(mib) for mib in re.findall(r"(\d+) of \d+ MiB came in while other sessions left", self.log_of(server))]
 
-    def both_ways(self, *blocks):
+    def both_ways(self, happened, *blocks):
         """One comes in while the other leaves, on a GPU with no byte more than the budget."""
         server = self.swapping("340M", devices="12.0:340M")
         takers = [self.taker(server) for _ in range(2)]
         for taker in takers:
             self.assertEqual(self.cycle(taker, 1, *blocks), 0)
+        words = iter(range(1000, 1 << 30, 1000))
 
-        def met():
-            for number, taker in enumerate(takers):
-                self.assertEqual(taker.ask("check", 7), 0, number)
-            return any(self.came_in_behind(server))
+        def switched():
+            # All is new, so that all is written when it leaves.
+            word = next(words)
+            for taker in takers:
+                self.assertEqual(taker.ask("fill", word), 0)
+            for taker in takers:
+                self.assertEqual(taker.ask("check", word), 0)
+            return happened(server)
 
-        self.wait(met)
-        self.assertEqual([taker.ask("check", 7) for taker in takers], [0, 0])
+        self.wait(switched)
 
     def test_both_ways(self):
-        self.both_ways(*[8] * 40)
+        self.both_ways(lambda server: any(self.came_in_behind(server)), *[8] * 40)
 
     def test_both_ways_large(self):
         """One large allocation leaves whole at first, and in parts when it has come in once."""
-        self.both_ways(320)
+        self.both_ways(lambda server: "on its way out" in self.log_of(server), 320)
 
     def crowded(self, fault):
         """A server of one fault, and two programs that do not fit together: the second has its memory, the first has not."""
