@@ -30,6 +30,7 @@ checkpoint/format/chunk.c ckt_write_all image files
 checkpoint/format/image_key.c ckt_write_synced key files and manifest-mac
 checkpoint/format/sealed_file.c ckt_write_all image files
 ctl/claim.c connect,read whether a worker listens, and the host's boot id: no records
+ctl/events.c poll whether an answer is there, which rpc/net.h then reads
 ctl/drain/drain_run.c poll,read what the processes that it starts say on their stderr
 server/daemon/durable/chain_job.c write a byte that wakes the loop
 server/daemon/durable/chain_store.c read,write files of automatic images
