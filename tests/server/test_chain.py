@@ -324,6 +324,12 @@ class Chain(Chains):
         taker = self.share(server, "take", path)
         self.assertEqual(taker.stdout.readline(), "0 7\n")
         self.wait(lambda: "all would have to go back together" in (self.sessions(server)[session]["problem"] or ""))
+        # Who took it has ended by now.
+        named = re.search(" with session ([0-9a-f]{12}), and all", self.sessions(server)[session]["problem"])
+        self.assertTrue(named and named.group(1) != session)
+        third = self.share(server, "take", path)
+        self.assertEqual(third.stdout.readline(), "0 7\n")
+        self.wait(lambda: f" with session {named.group(1)} and others, and all" in self.sessions(server)[session]["problem"])
 
         def read(name):
             with open(os.path.join(self.images(name), session, "state"), encoding="utf-8") as f:

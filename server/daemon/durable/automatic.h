@@ -115,8 +115,10 @@ int ckt_automatic_take_held(struct ckt_automatic_chain *chain);
 
 /* ---- automatic_share.c */
 
-#define CKT_AUTOMATIC_SHARES \
-	"it shares memory, events or communicators with others, and all would have to go back together"
+#define CKT_AUTOMATIC_SHARES_WITH(whom)                        \
+	"it shares memory, events or communicators with " whom \
+	", and all would have to go back together"
+#define CKT_AUTOMATIC_SHARES CKT_AUTOMATIC_SHARES_WITH("others")
 /* The session has been connected with another one of its group: no image of it alone is good. */
 void ckt_automatic_share(struct ckt_session *session);
 

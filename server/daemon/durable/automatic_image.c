@@ -68,6 +68,16 @@ fail(struct ckt_automatic_chain *chain, const char *format, ...)
 	chain->wait = chain->wait < WAIT_MAX ? chain->wait * 2 : WAIT_MAX;
 }
 
+/* Another session is named as long as this server knows one. */
+static void fail_shared(struct ckt_automatic_chain *chain, const struct ckt_group_member *member)
+{
+	if (*member->other)
+		fail(chain, CKT_AUTOMATIC_SHARES_WITH("session %s%s"), member->other,
+			member->has_more ? " and others" : "");
+	else
+		fail(chain, "%s", CKT_AUTOMATIC_SHARES);
+}
+
 /* ---- The directory */
 
 static int open_chain(struct ckt_automatic_chain *chain)
@@ -455,7 +465,7 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 	forgive(chain);
 	ckt_automatic_note_share(chain);
 	if (chain->shares) {
-		fail(chain, "%s", CKT_AUTOMATIC_SHARES);
+		fail_shared(chain, &session->group);
 		ckt_automatic_wait(chain);
 		return;
 	}

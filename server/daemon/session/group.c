@@ -115,9 +115,13 @@ static void refuse(struct ckt_session *session, const struct ckt_session *strang
 }
 
 /* What they do over that connection, nobody here sees. */
-static void note_share(struct ckt_session *session)
+static void note_share(struct ckt_session *session, const struct ckt_session *other)
 {
-	session->group.shares = true;
+	struct ckt_group_member *member = &session->group;
+	member->shares = true;
+	if (!*member->other)
+		snprintf(member->other, sizeof member->other, "%s", other->id);
+	member->has_more |= strcmp(member->other, other->id) != 0;
 	ckt_automatic_share(session);
 }
 
@@ -133,8 +137,8 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 	struct ckt_session *found = find(session, &packet->name, packet->nth, &stranger);
 	if (found && offer(found, &packet->name, connection)) {
 		if (found != session) {
-			note_share(session);
-			note_share(found);
+			note_share(session, found);
+			note_share(found, session);
 		}
 		return;
 	}

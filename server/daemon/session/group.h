@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "rpc/group.h"
+#include "rpc/session.h"
 #include "server/daemon/loop.h"
 
 struct ckt_session;
@@ -24,7 +25,10 @@ struct ckt_session;
 struct ckt_group_member {
 	struct ckt_source channel; /* fd 0 in zeroed memory, else -1 while closed */
 	bool open;
-	bool shares;  /* it was connected with another session of its group */
+	bool shares; /* it was connected with another session of its group */
+	/* The first such session that this server knows, empty: none; and whether there are more. */
+	char other[CKT_SESSION_ID_SIZE + 1];
+	bool has_more;
 	bool refused; /* that it asked for another owner's session is in the audit log */
 	struct ckt_group_name *claims;
 	size_t claim_count, claim_room;
