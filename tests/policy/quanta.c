@@ -122,8 +122,16 @@ static uint64_t follow(struct ckt_quantum *quantum, struct quanta_program *p, ui
 		least(least(m->want[0], free_bytes), (uint64_t)(rate * STEP_NS / 1e9 / ins));
 	m->here[0] += bytes;
 	m->want[0] -= bytes;
+	m->got_bytes += bytes;
+	if (m->want[0] && !bytes && !m->ahead && !ckt_quantum_gives(quantum, 0)) {
+		/* Nothing leaves any more. */
+		m->here[0] = m->got_bytes = 0;
+		m->want[0] = p->bytes;
+		ckt_quantum_failed(m, now_ns);
+	}
 	if (m->want[0])
 		return bytes;
+	m->got_bytes = 0;
 	p->longest_wait_ns = waited > p->longest_wait_ns ? waited : p->longest_wait_ns;
 	m->coming = false;
 	p->here = true;

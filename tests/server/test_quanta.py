@@ -96,6 +96,10 @@ class Quanta(Limited):
         """One large allocation leaves whole at first, and in parts when it has come in once."""
         self.both_ways(lambda server: "on its way out" in self.log_of(server), 320)
 
+    def test_ahead(self):
+        """Of one that fits in part, this part comes in before the other one leaves."""
+        self.both_ways(lambda server: "a part of it fits" in self.log_of(server) and any(self.came_in_behind(server)), *[8] * 25)
+
     def crowded(self, fault):
         """A server of one fault, and two programs that do not fit together: the second has its memory, the first has not."""
         server = self.server("fault" + fault.replace(":", "-"), "--gpu-memory", "340M", "--when-full", "swap", "--swap-memory", "1G", "--max-wait", "1",

@@ -16,6 +16,7 @@ const char *ckt_quantum_reason_text(enum ckt_quantum_reason reason)
 		[CKT_QUANTUM_FITS] = "there is room for it",
 		[CKT_QUANTUM_BETWEEN] = "there is room for it until an earlier session gets more",
 		[CKT_QUANTUM_BEHIND] = "the room for it is on its way out",
+		[CKT_QUANTUM_AHEAD] = "a part of it fits, and the room for the rest leaves soon",
 		[CKT_QUANTUM_WAS_IDLE] = "it was idle, and another session waits for the memory",
 		[CKT_QUANTUM_OVER] =
 			"its quantum is over, and another session waits for the memory",
@@ -72,7 +73,7 @@ int64_t ckt_quantum_cost_ns(const struct ckt_quantum *quantum,
 	unsigned gpu)
 {
 	/* Both ways, also where they are used at one time: see docs/waiting.md. */
-	uint64_t in = waiter->out ? waiter->want[gpu] : member->here[gpu];
+	uint64_t in = waiter->out ? waiter->want[gpu] + waiter->got_bytes : member->here[gpu];
 	return (int64_t)((double)member->here[gpu] * quantum->out_ns_per_byte +
 		(double)in * quantum->in_ns_per_byte);
 }
@@ -296,7 +297,8 @@ static void admit(struct ckt_quantum_member *member, enum ckt_quantum_reason rea
 	decision->step = CKT_QUANTUM_ADMIT;
 	decision->member = member;
 	decision->reason = member->reason;
-	decision->behind = reason == CKT_QUANTUM_BEHIND;
+	member->ahead = reason == CKT_QUANTUM_AHEAD;
+	decision->behind = member->ahead || reason == CKT_QUANTUM_BEHIND;
 }
 
 /* Whether it is worth while to let one in before that time. */
@@ -328,11 +330,13 @@ static uint64_t beyond(uint64_t bytes, uint64_t less)
 	return bytes > less ? bytes - less : 0;
 }
 
-static struct room count_room(const struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes)
+/* but: what is kept for that one is its own. */
+static struct room count_room(const struct ckt_quantum *quantum,
+	const struct ckt_quantum_member *but, unsigned gpu, uint64_t free_bytes)
 {
 	uint64_t kept = 0, leaving = 0, giving = 0;
 	for (const struct ckt_quantum_member *m = quantum->first; m; m = m->next) {
-		kept += m->chosen ? m->want[gpu] : 0;
+		kept += m->chosen && m != but ? m->want[gpu] : 0;
 		leaving += m->leaving ? m->here[gpu] : 0;
 		giving += m->leaving && m->giving ? m->here[gpu] : 0;
 	}
@@ -350,6 +354,30 @@ bool ckt_quantum_gives(const struct ckt_quantum *quantum, unsigned gpu)
 	return false;
 }
 
+/* Whether so many bytes could be made free by members that leave. */
+static bool can_leave(const struct ckt_quantum *quantum, const struct ckt_quantum_member *waiter,
+	unsigned gpu, uint64_t bytes)
+{
+	uint64_t sum = 0;
+	for (const struct ckt_quantum_member *m = quantum->first; m; m = m->next)
+		sum += is_there(m, waiter, gpu) ? m->here[gpu] : 0;
+	return sum >= bytes;
+}
+
+/* Whether the rest leaves by the time that the part is in which fits now. */
+static bool comes_ahead(const struct ckt_quantum *quantum, const struct ckt_quantum_member *member,
+	unsigned gpu, const struct room *room, int64_t now_ns, int64_t leaves_ns)
+{
+	uint64_t coming = room->left + room->leaving;
+	if (!member->out || !member->follows || room->left < CKT_QUANTUM_AHEAD_LEAST)
+		return false;
+	if (member->want[gpu] <= coming)
+		return true;
+	int64_t takes_ns = (int64_t)((double)room->left * quantum->in_ns_per_byte);
+	return leaves_ns && leaves_ns - now_ns <= takes_ns + CKT_QUANTUM_IDLE_LEAST_NS &&
+		can_leave(quantum, member, gpu, member->want[gpu] - coming);
+}
+
 /* Of the first one that waits; true: something is on its way for it, or decided. */
 static bool serve(struct ckt_quantum *quantum, struct ckt_quantum_member *member, unsigned gpu,
 	const struct room *room, int64_t now_ns, struct ckt_quantum_decision *decision)
@@ -361,8 +389,31 @@ static bool serve(struct ckt_quantum *quantum, struct ckt_quantum_member *member
 	}
 	if (member->want[gpu] > coming)
 		choose_victim(quantum, member, gpu, member->want[gpu] - coming, now_ns, decision);
+	if (!decision->step &&
+		comes_ahead(quantum, member, gpu, room, now_ns, decision->again_ns)) {
+		admit(member, CKT_QUANTUM_AHEAD, now_ns, decision);
+		return true;
+	}
 	member->served = decision->step || member->want[gpu] <= coming;
 	return member->served;
+}
+
+/* Of one that comes in ahead of those that leave for it: who that is.  True: decided. */
+static bool serve_ahead(struct ckt_quantum *quantum, struct ckt_quantum_member *member,
+	unsigned gpu, uint64_t free_bytes, int64_t now_ns, struct ckt_quantum_decision *decision)
+{
+	const struct room room = count_room(quantum, member, gpu, free_bytes);
+	uint64_t coming = room.left + room.leaving;
+	if (member->want[gpu] <= room.left + room.giving)
+		member->ahead = false;
+	if (member->want[gpu] <= coming)
+		return false;
+	choose_victim(quantum, member, gpu, member->want[gpu] - coming, now_ns, decision);
+	/* Who was to leave does not: what has come in goes again. */
+	if (!decision->step &&
+		(!decision->again_ns || decision->again_ns - now_ns > CKT_QUANTUM_KEPT_NS))
+		member->ahead = false;
+	return decision->step != CKT_QUANTUM_WAIT;
 }
 
 void ckt_quantum_decide(struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes,
@@ -373,7 +424,11 @@ void ckt_quantum_decide(struct ckt_quantum *quantum, unsigned gpu, uint64_t free
 	forget_old(quantum, now_ns);
 	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next)
 		m->gang_waits_ns = waits_since(quantum, m);
-	const struct room room = count_room(quantum, gpu, free_bytes);
+	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next)
+		if (m->ahead && m->want[gpu] &&
+			serve_ahead(quantum, m, gpu, free_bytes, now_ns, ret_decision))
+			return;
+	const struct room room = count_room(quantum, NULL, gpu, free_bytes);
 	for (struct ckt_quantum_member *m = NULL; (m = next_waiter(quantum, m, gpu, now_ns));) {
 		if (m->want[gpu] <= room.left &&
 			(!first || fits_between(quantum, m, gpu, ret_decision->again_ns, now_ns))) {
@@ -422,7 +477,7 @@ void ckt_quantum_came(struct ckt_quantum_member *member, int64_t now_ns)
 {
 	count(member, now_ns);
 	member->ins++;
-	member->out = member->chosen = member->served = false;
+	member->out = member->chosen = member->served = member->ahead = false;
 	member->waited_ns = member->want_since_ns;
 	member->want_since_ns = 0;
 	member->in_since_ns = now_ns;
@@ -436,7 +491,7 @@ void ckt_quantum_failed(struct ckt_quantum_member *member, int64_t now_ns)
 		skip *= 2;
 	member->failures++;
 	member->leaving = member->giving = member->coming = false;
-	member->chosen = member->served = false;
+	member->chosen = member->served = member->ahead = false;
 	member->skip_until_ns = now_ns + skip;
 }
 

@@ -7,7 +7,8 @@
  *	on the GPU, wants more --ADMIT--> its allocation is granted
  *
  * A member that is out may be admitted behind those that leave (`follows`): as soon as what it wants has
- * begun to leave.  It takes what has left, step by step, so that both ways are used at one time.
+ * begun to leave.  It takes what has left, step by step, so that both ways are used at one time.  If a
+ * part of it fits now, and others leave by the time that this part is in, it begins ahead of them.
  *
  * While all fit nobody wants, and nothing is decided.  Otherwise the member that has waited longest
  * is served.  If it does not fit, members leave that need the GPU least:
@@ -45,6 +46,8 @@ enum { CKT_QUANTUM_SWITCH_PERCENT = 3, CKT_QUANTUM_SWITCHES_KEPT = 16 };
 /* After a swap that failed; doubles up to the second. */
 #define CKT_QUANTUM_SKIP_NS INT64_C(1000000000)
 #define CKT_QUANTUM_SKIP_MOST_NS INT64_C(32000000000)
+/* A part that is smaller does not come in ahead. */
+#define CKT_QUANTUM_AHEAD_LEAST ((uint64_t)64 << 20)
 /* Room that is kept for one who was admitted and does not take it. */
 #define CKT_QUANTUM_KEPT_NS INT64_C(2000000000)
 
@@ -53,6 +56,7 @@ enum ckt_quantum_reason {
 	CKT_QUANTUM_FITS,      /* admitted: there is room */
 	CKT_QUANTUM_BETWEEN,   /* admitted: there is room, while an earlier one waits for more */
 	CKT_QUANTUM_BEHIND,    /* admitted: the room for it has begun to leave */
+	CKT_QUANTUM_AHEAD,     /* admitted: a part fits, and the room for the rest leaves soon */
 	CKT_QUANTUM_WAS_IDLE,  /* evicted */
 	CKT_QUANTUM_OVER,      /* evicted: its quantum */
 	CKT_QUANTUM_GAVE_WAY,  /* evicted: it had come in between */
@@ -72,6 +76,7 @@ struct ckt_quantum_member {
 	/* Facts, as the caller knows them before each decision. */
 	uint64_t here[CKT_DEVICES_MAX]; /* bytes on each GPU */
 	uint64_t want[CKT_DEVICES_MAX]; /* that it waits for, to come in or beside what it has */
+	uint64_t got_bytes;             /* coming step by step: beside want, what it has by now */
 	int64_t want_since_ns;          /* 0: it waits for nothing */
 	int64_t idle_since_ns;          /* 0: it is not idle, or that is not known */
 	bool out, leaving, coming;      /* its memory is not on the GPU; is on its way */
@@ -90,6 +95,7 @@ struct ckt_quantum_member {
 	int64_t idle_seen_ns;  /* the idle time that is not over */
 	int64_t skip_until_ns; /* it is not tried again before */
 	unsigned failures;
+	bool ahead;  /* coming, and not all that it wants has begun to leave */
 	bool served; /* members leave for it: room is kept for it */
 	bool chosen; /* admitted, and has not got it yet: the same */
 	int64_t chosen_ns;

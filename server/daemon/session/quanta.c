@@ -114,7 +114,8 @@ static void end_follow(struct ckt_session *session, bool failed, bool answered)
 	quantum->follows = false;
 	quantum->cannot_follow = failed && !answered;
 	if (failed)
-		quantum->member.want[quantum->follow_gpu] += quantum->granted_bytes;
+		quantum->member.want[quantum->follow_gpu] += quantum->member.got_bytes;
+	quantum->member.got_bytes = 0;
 }
 
 static void admitted(struct ckt_session *session, void *data, int error,
@@ -160,7 +161,7 @@ static int begin_follow(struct ckt_session *session, unsigned gpu)
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	quantum->follows = true;
 	quantum->follow_gpu = gpu;
-	quantum->granted_bytes = quantum->arrived_bytes = quantum->met_bytes = 0;
+	quantum->member.got_bytes = quantum->arrived_bytes = quantum->met_bytes = 0;
 	int error = ckt_session_swap_follow(session, admitted, NULL);
 	quantum->follows = !error;
 	return error;
@@ -361,17 +362,18 @@ enum ckt_follow ckt_quantum_follow(struct ckt_session *session, unsigned gpu, ui
 	if (!quantum->is_member || !quantum->follows || quantum->follow_gpu != gpu ||
 		bytes > quantum->member.want[gpu])
 		return CKT_FOLLOW_END;
-	quantum->arrived_bytes = quantum->granted_bytes;
+	quantum->arrived_bytes = quantum->member.got_bytes;
 	uint64_t left = ckt_ledger_left(&server->ledger, &session->lease.holder.subject, gpu,
 		session->lease.holder.contexts >> gpu & 1);
-	return bytes <= left                               ? CKT_FOLLOW_TAKE
-		: ckt_quantum_gives(&server->quantum, gpu) ? CKT_FOLLOW_WAIT
-							   : CKT_FOLLOW_END;
+	if (bytes <= left)
+		return CKT_FOLLOW_TAKE;
+	return quantum->member.ahead || ckt_quantum_gives(&server->quantum, gpu) ? CKT_FOLLOW_WAIT
+										 : CKT_FOLLOW_END;
 }
 
 void ckt_quantum_followed(struct ckt_session *session, uint64_t bytes)
 {
-	session->quantum.granted_bytes += bytes;
+	session->quantum.member.got_bytes += bytes;
 	session->quantum.member.want[session->quantum.follow_gpu] -= bytes;
 }
 
@@ -380,12 +382,12 @@ void ckt_quantum_unfollowed(struct ckt_session *session, unsigned gpu, uint64_t 
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	if (!quantum->follows || quantum->follow_gpu != gpu)
 		return;
-	if (bytes > quantum->granted_bytes)
-		bytes = quantum->granted_bytes;
-	quantum->granted_bytes -= bytes;
+	if (bytes > quantum->member.got_bytes)
+		bytes = quantum->member.got_bytes;
+	quantum->member.got_bytes -= bytes;
 	quantum->member.want[gpu] += bytes;
-	if (quantum->arrived_bytes > quantum->granted_bytes)
-		quantum->arrived_bytes = quantum->granted_bytes;
+	if (quantum->arrived_bytes > quantum->member.got_bytes)
+		quantum->arrived_bytes = quantum->member.got_bytes;
 }
 
 bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_holder *holder,
@@ -469,7 +471,7 @@ static void arrived(struct ckt_session *session)
 	ckt_quantum_came(&quantum->member, ckt_now_ns());
 	memset(quantum->member.want, 0, sizeof quantum->member.want);
 	ckt_info("session %s: %llu of %llu MiB came in while other sessions left", session->id,
-		mib(quantum->met_bytes), mib(quantum->granted_bytes));
+		mib(quantum->met_bytes), mib(quantum->member.got_bytes));
 }
 
 void ckt_quantum_moved(

@@ -55,7 +55,6 @@ struct ckt_daemon_quantum {
 	bool half;              /* out, because it could not leave: it comes in unasked */
 	bool returns;           /* leaving, and it asks for what has left */
 	unsigned follow_gpu;    /* of follows, as the rest: */
-	uint64_t granted_bytes; /* so far */
 	uint64_t arrived_bytes; /* of these: its worker has asked for the next */
 	uint64_t met_bytes;     /* of these: before others had given up their last */
 	unsigned silent;        /* calls without an answer, in a row */

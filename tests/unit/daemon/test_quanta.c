@@ -431,8 +431,74 @@ static void test_half(void)
 	end();
 }
 
+static bool asked_to_follow(void *data)
+{
+	(void)data;
+	return worker.calls[CKT_WORKER_SWAP_FOLLOW] != 0;
+}
+
+/* A part of it fits: it comes in before anything has left, and waits for the rest. */
+static void test_ahead(void)
+{
+	begin();
+	server.ledger.budgets[0] = 200 * MIB;
+	IS(ask(1, 120, 0).bytes, 120 * MIB);
+	ckt_quantum_moves(sessions[1], true);
+	give(1, 120);
+	ckt_quantum_moved(
+		sessions[1], true, 0, &(ckt_worker_swap_res){.swapped = true, .bytes = 120 * MIB});
+	IS(ask(0, 120, 0).bytes, 120 * MIB);
+	sessions[0]->quantum.member.in_since_ns = 1;
+	worker.swaps_last = true;
+	IS(ask(1, 120, 0).bytes, 0);
+	YES(run_until(asked_to_follow, NULL));
+	IS(sessions[1]->quantum.member.reason, CKT_QUANTUM_AHEAD);
+	IS(ask(1, 80, CKT_LEASE_FOLLOW).bytes, 80 * MIB);
+	IS(used(), 200 * MIB);
+	IS(ask(1, 40, CKT_LEASE_FOLLOW).kind, 0);
+	give(0, 40);
+	run_for(20);
+	IS(answer_of(1).bytes, 40 * MIB);
+	IS(sessions[1]->quantum.met_bytes, 80 * MIB);
+	end();
+}
+
+/* A worker of an earlier version does not know the call: it comes in when all is there. */
+static void test_cannot_follow(void)
+{
+	begin();
+	IS(ask(1, 80, 0).bytes, 80 * MIB);
+	ckt_quantum_moves(sessions[1], true);
+	give(1, 80);
+	ckt_quantum_moved(
+		sessions[1], true, 0, &(ckt_worker_swap_res){.swapped = true, .bytes = 80 * MIB});
+	IS(ask(0, 80, 0).bytes, 80 * MIB);
+	sessions[0]->quantum.member.in_since_ns = 1;
+	worker.silent_on = CKT_WORKER_SWAP_YIELD;
+	IS(ask(1, 80, 0).bytes, 0);
+	run_for(20);
+	worker.garbage = true;
+	give(0, STEP);
+	YES(run_until(asked_to_follow, NULL));
+	run_for(20);
+	YES(sessions[1]->quantum.cannot_follow);
+	IS(sessions[1]->phase, CKT_SESSION_LIVE);
+	worker.garbage = false;
+	sessions[1]->quantum.member.skip_until_ns = 0;
+	ckt_quantum_soon(&server);
+	run_for(20);
+	IS(worker.calls[CKT_WORKER_SWAP_FOLLOW], 1);
+	IS(worker.calls[CKT_WORKER_SWAP_IN], 0);
+	IS(sessions[1]->quantum.member.want[0], 80 * MIB);
+	give(0, 60);
+	run_for(20);
+	YES(worker.calls[CKT_WORKER_SWAP_IN] >= 1);
+	end();
+}
+
 UNIT_SUITE(quantum_session, {"switch", test_switch}, {"comes_in", test_comes_in},
 	{"stays", test_stays}, {"liar", test_liar}, {"silent", test_silent}, {"page", test_page},
 	{"told", test_told}, {"both ways", test_both_ways}, {"follow bounds", test_follow_bounds},
 	{"leaver fails", test_leaver_fails}, {"leaver dies", test_leaver_dies},
-	{"follower dies", test_follower_dies}, {"half", test_half})
+	{"follower dies", test_follower_dies}, {"half", test_half}, {"ahead", test_ahead},
+	{"cannot follow", test_cannot_follow})

@@ -288,6 +288,69 @@ static void test_behind(void)
 	IS(member_of(decision.member), 2);
 }
 
+/* A part of it fits, and begins to come in so early that it is there when the other one leaves. */
+static void test_ahead(void)
+{
+	begin(2);
+	out(1);
+	want(1, BYTES);
+	members[1].follows = true;
+	members[0].in_since_ns = now;
+	now += ckt_quantum_length_ns(&quantum, &members[0], &members[1], 0) - 25 * MS;
+	IS(decide(BYTES / 2), CKT_QUANTUM_WAIT);
+	now += 5 * MS;
+	IS(decide(BYTES / 32), CKT_QUANTUM_WAIT);
+	IS(decide(BYTES / 2), CKT_QUANTUM_ADMIT);
+	YES(decision.behind);
+	IS(decision.reason, CKT_QUANTUM_AHEAD);
+	members[1].coming = true;
+	members[1].want[0] -= BYTES / 2;
+	members[1].got_bytes = BYTES / 2;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	IS(decision.again_ns, now + 20 * MS);
+	now += 20 * MS;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	IS(member_of(decision.member), 0);
+	IS(member_of(decision.waiter), 1);
+	members[0].leaving = true;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	YES(members[1].ahead);
+	members[0].giving = true;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	NO(members[1].ahead);
+}
+
+/* The one that was to leave does not, or only much later: it gives back what it has. */
+static void test_ahead_in_vain(void)
+{
+	begin(2);
+	out(1);
+	want(1, BYTES);
+	members[1].follows = true;
+	members[0].in_since_ns = now;
+	now += ckt_quantum_length_ns(&quantum, &members[0], &members[1], 0) - 15 * MS;
+	IS(decide(BYTES / 2), CKT_QUANTUM_ADMIT);
+	members[1].coming = true;
+	members[1].want[0] -= BYTES / 2;
+	members[0].skip_until_ns = now + CKT_QUANTUM_KEPT_NS - MS;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	YES(members[1].ahead);
+	members[0].fixed = true;
+	IS(decide(0), CKT_QUANTUM_WAIT);
+	NO(members[1].ahead);
+	ckt_quantum_failed(&members[1], now);
+	NO(members[1].chosen);
+	/* One that leaves anyway is waited for, while it drains. */
+	now += 100 * SECOND;
+	members[0].fixed = false;
+	members[0].skip_until_ns = 0;
+	members[1].want[0] = BYTES;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	members[0].leaving = true;
+	IS(decide(BYTES / 2), CKT_QUANTUM_ADMIT);
+	IS(decision.reason, CKT_QUANTUM_AHEAD);
+}
+
 static bool both_ways;
 static struct quanta_program copies[8];
 static struct quanta_result result;
@@ -475,6 +538,6 @@ static void test_gang_on_one_gpu(void)
 
 UNIT_SUITE(quantum, {"fits", test_fits}, {"quantum", test_quantum}, {"max_wait", test_max_wait},
 	{"idle", test_idle}, {"least_needed", test_least_needed}, {"stays", test_stays},
-	{"between", test_between}, {"behind", test_behind}, {"mixes", test_mixes},
-	{"both ways", test_both_ways}, {"random", test_random}, {"gangs", test_gangs},
-	{"gang_on_one_gpu", test_gang_on_one_gpu})
+	{"between", test_between}, {"behind", test_behind}, {"ahead", test_ahead},
+	{"ahead in vain", test_ahead_in_vain}, {"mixes", test_mixes}, {"both ways", test_both_ways},
+	{"random", test_random}, {"gangs", test_gangs}, {"gang_on_one_gpu", test_gang_on_one_gpu})
