@@ -60,7 +60,7 @@ enum ckt_extent_use { CKT_EXTENT_BIG = 0, CKT_EXTENT_SMALL = 1, CKT_EXTENT_CACHE
  * A large extent that comes in from the swap memory has physical memory in parts of this size, so that
  * it leaves and comes in step by step.  Before, it has one: other processes can map that.
  */
-#define CKT_MEMORY_PART ((uint64_t)128 << 20)
+#define CKT_MEMORY_PART ((uint64_t)256 << 20)
 
 struct ckt_extent {
 	uint64_t address, size, piece;
