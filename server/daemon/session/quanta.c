@@ -30,6 +30,12 @@ enum {
 };
 /* What a worker promised has come by then, or never comes. */
 #define PROMISE_NS (2 * NS_PER_S)
+/*
+ * A move that takes longer ends the session, whatever its worker says of its progress: others wait for
+ * it.  20 MB/s is less than any disk does; who follows waits for another one, too.
+ */
+#define MOVE_NS (120 * NS_PER_S)
+#define MOVE_NS_PER_BYTE 50
 
 static unsigned long long mib(uint64_t bytes)
 {
@@ -254,12 +260,36 @@ static void check_promises(struct ckt_server *server, int64_t now_ns)
 	}
 }
 
+/* The time that the session may take to leave or to come in. */
+static int64_t longest_move_ns(const struct ckt_session *session)
+{
+	const struct ckt_daemon_quantum *quantum = &session->quantum;
+	const struct ckt_server *server = session->server;
+	uint64_t bytes = sum(quantum->member.here) + sum(quantum->member.want);
+	if (quantum->follows)
+		bytes += server->ledger.budgets[quantum->follow_gpu];
+	return MOVE_NS + (int64_t)server->options.drain * NS_PER_S +
+		(int64_t)bytes * MOVE_NS_PER_BYTE;
+}
+
+/* A worker that moves for ever: it would keep its memory, and nobody could make it leave. */
+static void check_moves(struct ckt_server *server, int64_t now_ns)
+{
+	for (struct ckt_session *s = server->sessions; s; s = s->next) {
+		const struct ckt_quantum_member *member = &s->quantum.member;
+		if ((member->leaving || member->coming) && s->phase == CKT_SESSION_LIVE &&
+			now_ns - s->quantum.begun_ns > longest_move_ns(s))
+			ckt_session_kill(s, "its worker does not end a swap");
+	}
+}
+
 static void look(struct ckt_timer *timer)
 {
 	struct ckt_server *server = CKT_CONTAINER(timer, struct ckt_server, quantum_timer);
 	int64_t now = ckt_now_ns(), again = 0;
 	ckt_quantum_facts(server, now);
 	check_promises(server, now);
+	check_moves(server, now);
 	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++) {
 		int64_t at = server->ledger.budgets[gpu] ? decide(server, gpu, now) : 0;
 		again = at && (!again || at < again) ? at : again;

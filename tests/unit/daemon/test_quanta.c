@@ -431,6 +431,24 @@ static void test_half(void)
 	end();
 }
 
+/* Workers that leave, or come in, without an end: they may take the time that a slow disk needs. */
+static void test_endless(void)
+{
+	for (int liar = 0; liar < 2; liar++) {
+		both_ways();
+		sessions[liar]->quantum.begun_ns -= 100 * SECOND;
+		ckt_quantum_soon(&server);
+		run_for(20);
+		IS(sessions[liar]->phase, CKT_SESSION_LIVE);
+		sessions[liar]->quantum.begun_ns -= 100 * SECOND;
+		ckt_quantum_soon(&server);
+		run_for(20);
+		IS(sessions[liar]->phase, CKT_SESSION_ENDING);
+		IS(sessions[1 - liar]->phase, CKT_SESSION_LIVE);
+		end();
+	}
+}
+
 static bool asked_to_follow(void *data)
 {
 	(void)data;
@@ -500,5 +518,5 @@ UNIT_SUITE(quantum_session, {"switch", test_switch}, {"comes_in", test_comes_in}
 	{"stays", test_stays}, {"liar", test_liar}, {"silent", test_silent}, {"page", test_page},
 	{"told", test_told}, {"both ways", test_both_ways}, {"follow bounds", test_follow_bounds},
 	{"leaver fails", test_leaver_fails}, {"leaver dies", test_leaver_dies},
-	{"follower dies", test_follower_dies}, {"half", test_half}, {"ahead", test_ahead},
-	{"cannot follow", test_cannot_follow})
+	{"follower dies", test_follower_dies}, {"half", test_half}, {"endless", test_endless},
+	{"ahead", test_ahead}, {"cannot follow", test_cannot_follow})
