@@ -91,6 +91,7 @@ class Quanta(Limited):
 
     def test_both_ways(self):
         self.both_ways(lambda server: any(self.came_in_behind(server)), *[8] * 40)
+        self.assertIn("of them while others left", self.ctl(self.servers[-1], "events"))
 
     def test_both_ways_large(self):
         """One large allocation leaves whole at first, and in parts when it has come in once."""

@@ -491,7 +491,8 @@ static void left_half(struct ckt_session *session)
 	memcpy(quantum->member.want, quantum->gone, sizeof quantum->gone);
 }
 
-static void arrived(struct ckt_session *session)
+/* ret_text: for the event; empty: it did not follow. */
+static void arrived(struct ckt_session *session, char *ret_text, size_t size)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	quantum->half = false;
@@ -502,6 +503,9 @@ static void arrived(struct ckt_session *session)
 	memset(quantum->member.want, 0, sizeof quantum->member.want);
 	ckt_info("session %s: %llu of %llu MiB came in while other sessions left", session->id,
 		mib(quantum->met_bytes), mib(quantum->member.got_bytes));
+	if (quantum->met_bytes)
+		snprintf(ret_text, size, ", %llu of them while others left",
+			mib(quantum->met_bytes));
 }
 
 void ckt_quantum_moved(
@@ -517,11 +521,12 @@ void ckt_quantum_moved(
 		if (half)
 			left_half(session);
 	} else {
-		arrived(session);
+		char met[64] = "";
+		arrived(session, met, sizeof met);
 		ckt_quantum_measure_in(
 			&session->server->quantum, res->bytes, ckt_now_ns() - quantum->begun_ns);
-		ckt_daemon_event(session, CKT_EVENT_SWAPPED_IN, "%llu MiB: %s", mib(res->bytes),
-			ckt_quantum_reason_text(quantum->member.reason));
+		ckt_daemon_event(session, CKT_EVENT_SWAPPED_IN, "%llu MiB%s: %s", mib(res->bytes),
+			met, ckt_quantum_reason_text(quantum->member.reason));
 	}
 	ckt_quantum_soon(session->server);
 }
