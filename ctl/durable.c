@@ -228,6 +228,16 @@ json_t *ckt_ctl_durable_json(const struct ckt_ctl_durable *durable, const char *
 	return json;
 }
 
+json_t *ckt_ctl_asleep_json(const struct ckt_ctl_durable *durable, const char *session)
+{
+	const ckt_control_durable *one = find(durable, session);
+	char since[64];
+	return one ? json_pack("{s:s, s:I}", "since",
+			     ckt_ctl_time_text(one->when, since, sizeof since), "bytes",
+			     (json_int_t)one->bytes)
+		   : NULL;
+}
+
 void ckt_ctl_durable_print(const struct ckt_ctl_durable *durable, const char *session)
 {
 	const ckt_control_durable *one = find(durable, session);

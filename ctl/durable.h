@@ -25,6 +25,8 @@ void ckt_ctl_durable_read(const struct ckt_ctl_args *args, struct ckt_ctl_durabl
 void ckt_ctl_durable_free(struct ckt_ctl_durable *durable);
 /* An object, the caller's; NULL: the server takes none of this session. */
 json_t *ckt_ctl_durable_json(const struct ckt_ctl_durable *durable, const char *session);
+/* {since, bytes} of a session that sleeps, the caller's; NULL: the server does not tell. */
+json_t *ckt_ctl_asleep_json(const struct ckt_ctl_durable *durable, const char *session);
 /* The same as lines below the session's own, on stdout. */
 void ckt_ctl_durable_print(const struct ckt_ctl_durable *durable, const char *session);
 /* The replicas that the server keeps for others: an array, the caller's; NULL: there is none. */

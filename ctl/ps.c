@@ -22,6 +22,7 @@
 #include "rpc/job.h"
 #include "rpc/net.h"
 #include "rpc/session.h"
+#include "rpc/worker.h"
 
 enum { TIMEOUT_MS = 15000 };
 
@@ -153,9 +154,11 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 		object, "lanes", connection ? json_integer(connection->lanes) : json_null());
 	json_object_set_new(object, "turns", ckt_ctl_turns_json(beside->turns, session->session));
 	json_object_set_new(object, "waits", ckt_ctl_waits_json(beside->waits, session->session));
-	json_t *durable = ckt_ctl_durable_json(beside->durable, session->session);
+	bool asleep = session->state == CKT_STATE_ASLEEP;
+	json_t *durable = asleep ? ckt_ctl_asleep_json(beside->durable, session->session)
+				 : ckt_ctl_durable_json(beside->durable, session->session);
 	if (durable)
-		json_object_set_new(object, "automatic_image", durable);
+		json_object_set_new(object, asleep ? "asleep" : "automatic_image", durable);
 	json_object_set_new(
 		object, "swapping", ckt_ctl_quanta_json(beside->quanta, session->session));
 	ckt_ctl_watched_json(beside->watched, session->session, object);
@@ -197,7 +200,9 @@ static void session_line(const ckt_control_session *session, const struct beside
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
 	ckt_ctl_turns_print(beside->turns, session->session);
 	ckt_ctl_waits_print(beside->waits, session->session);
-	ckt_ctl_durable_print(beside->durable, session->session);
+	/* Its note says the same. */
+	if (session->state != CKT_STATE_ASLEEP)
+		ckt_ctl_durable_print(beside->durable, session->session);
 	ckt_ctl_quanta_print(beside->quanta, session->session);
 }
 

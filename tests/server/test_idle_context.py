@@ -75,9 +75,14 @@ class IdleContext(Whole):
             self.assertEqual(server.workers(), [])
             session = self.session(server, taker)
             self.assertIn("asleep since", session["note"])
+            self.assertGreater(session["asleep"]["bytes"], 0)
+            self.assertRegex(session["asleep"]["since"], r"^[0-9-]{10}T[0-9:]{8}Z$")
+            self.assertNotIn("automatic_image", session)
             self.assertEqual(session["memory_bytes"], 0)
             self.assertEqual(taker.ask("check", seed), 0)
-            self.assertEqual(self.session(server, taker)["state"], "running")
+            awake = self.session(server, taker)
+            self.assertEqual(awake["state"], "running")
+            self.assertNotIn("asleep", awake)
             self.assertEqual(taker.ask("fill", seed + 1), 0)
         names = self.names(server)
         self.assertEqual((names.count("asleep"), names.count("awake"), names.count("ended")), (3, 3, 0))
@@ -286,6 +291,26 @@ class IdleContext(Whole):
         self.assertEqual(server.process.wait(60), 0)
         self.asleep(second, taker)
         self.assertEqual(taker.ask("check", 7), 0)
+
+    def test_migrated(self):
+        """What sleeps stays where it is, and migrate says why; once it is awake, it moves."""
+        server, second = self.sleeping(), self.server("second", env={"CRICKET_SOFT_DEVICES": "12.0:8G"})
+        taker = self.taker(server)
+        self.asleep(server, taker)
+        session = self.session(server, taker)["session"]
+        to = "unix:" + second.socket
+        code, out, err = self.may_fail(server, "migrate", session, "--to", to)
+        self.assertNotEqual(code, 0)
+        self.assertEqual(out, "")
+        self.assertIn(f"session {session} sleeps (--idle-context): wait until its program's next command", err)
+        self.assertEqual(self.session(server, taker)["state"], "asleep")
+        self.assertEqual(runner.sessions_of(self.tree, second), [])
+        # It may fall asleep between the two.
+        self.wait(lambda: taker.ask("check", 7) == 0 and self.may_fail(server, "migrate", session, "--to", to)[0] == 0)
+        self.assertEqual(taker.ask("check", 7), 0)
+        self.assertEqual([s["session"] for s in runner.sessions_of(self.tree, second)], [session])
+        self.assertIsNone(self.session(server, taker))
+        self.assertEqual(taker.end(), "")
 
     def test_drained(self):
         """A server that drains does not stop over what sleeps, and wakes it."""

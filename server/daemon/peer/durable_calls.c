@@ -5,6 +5,7 @@
 
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/replica.h"
+#include "server/daemon/durable/sleep.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/session/session.h"
@@ -29,6 +30,20 @@ static void fill(const struct ckt_session *session, ckt_control_durable *ret)
 		ret->bytes += state->images[i].bytes;
 }
 
+/* All of a session that sleeps is in its images. */
+static void fill_asleep(const struct ckt_sleeper *sleeper, ckt_control_durable *ret)
+{
+	const struct ckt_chain_state *state = &sleeper->chain->state;
+	*ret = (ckt_control_durable){.session = sleeper->chain->id,
+		.when = sleeper->since,
+		.executed = state->executed,
+		.bytes = sleeper->bytes,
+		.images = state->count,
+		.taken = sleeper->chain->taken,
+		.restores = state->restores,
+		.problem = (char *)""};
+}
+
 void ckt_control_durable_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	const ckt_control_list_args *args = decoded;
@@ -37,13 +52,23 @@ void ckt_control_durable_list(struct ckt_peer *peer, void *decoded, int *passed_
 	(void)passed_fd;
 	_Static_assert(sizeof((struct ckt_automatic_chain *)0)->problem <= CKT_CONTROL_REASON + 1,
 		"a problem is passed on as it is");
-	for (const struct ckt_session *s = peer->server->sessions; s && list; s = s->next) {
-		if (!s->chain || strcmp(s->id, args->after) <= 0 || !ckt_peer_may_session(peer, s))
-			continue;
-		res.more = res.sessions.sessions_len == CKT_CONTROL_DURABLE_MAX;
-		if (res.more)
-			break;
-		fill(s, &list[res.sessions.sessions_len++]);
+	const struct ckt_sleeper *asleep = ckt_sleep_first();
+	const struct ckt_session *s = peer->server->sessions;
+	while (list && (s || asleep) && !res.more) {
+		/* Both by id. */
+		bool sleeps = asleep && (!s || strcmp(asleep->chain->id, s->id) < 0);
+		bool told = strcmp(sleeps ? asleep->chain->id : s->id, args->after) > 0 &&
+			(sleeps ? ckt_peer_may(peer, asleep->owner)
+				: s->chain && ckt_peer_may_session(peer, s));
+		res.more = told && res.sessions.sessions_len == CKT_CONTROL_DURABLE_MAX;
+		if (told && !res.more && sleeps)
+			fill_asleep(asleep, &list[res.sessions.sessions_len++]);
+		else if (told && !res.more)
+			fill(s, &list[res.sessions.sessions_len++]);
+		if (sleeps)
+			asleep = asleep->next;
+		else
+			s = s->next;
 	}
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_durable_res, &res);
 	free(list);

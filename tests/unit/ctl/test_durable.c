@@ -59,6 +59,12 @@ static void test_pages(void)
 	YES(json_is_null(json_object_get(json, "when")));
 	json_decref(json);
 	CU_ASSERT_PTR_NULL(ckt_ctl_durable_json(&list, "nobody"));
+	CU_ASSERT_PTR_NULL(ckt_ctl_asleep_json(&list, "nobody"));
+	json = ckt_ctl_asleep_json(&list, "0123456789ab");
+	IS(json_object_size(json), 2);
+	IS(json_integer_value(json_object_get(json, "bytes")), 3 << 20);
+	YES(json_is_string(json_object_get(json, "since")));
+	json_decref(json);
 	ckt_ctl_durable_free(&list);
 	/* A server of an earlier version ends the connection. */
 	replies[CKT_CONTROL_DURABLE].answer = hang_up;

@@ -96,6 +96,21 @@ static void test_found(void)
 	HAS(text, "asleep since 1970-01-01");
 	HAS(text, "5 KiB on this host");
 	NO(ckt_sleep_must_wait("0000000000b3"));
+	/* Its facts are told with those of automatic images, by id. */
+	ckt_control_list_args all = {.after = (char *)"0000000000b1"};
+	ckt_control_durable_res facts = {0};
+	int fd = control_new();
+	YES(control(fd, CKT_CONTROL_DURABLE, (xdrproc_t)xdr_ckt_control_list_args, &all, -1,
+		(xdrproc_t)xdr_ckt_control_durable_res, &facts));
+	MUST(facts.sessions.sessions_len, 2);
+	TEXT(facts.sessions.sessions_val[0].session, "0000000000b2");
+	TEXT(facts.sessions.sessions_val[1].session, "0000000000b3");
+	IS(facts.sessions.sessions_val[1].when, 1000);
+	IS(facts.sessions.sessions_val[1].bytes, 5 << 10);
+	IS(facts.sessions.sessions_val[1].executed, 70);
+	NO(facts.more);
+	xdr_free((xdrproc_t)xdr_ckt_control_durable_res, (char *)&facts);
+	close(fd);
 	/* It ends in its sleep, and leaves nothing. */
 	ckt_sleep_end(other, "the test says so");
 	CU_ASSERT_PTR_NULL(ckt_sleep_find("0000000000b3"));
