@@ -101,6 +101,15 @@ def symbols(debs, root):
                 yield f"{debug} names the build's directory: {own[0]}"
 
 
+def completions(root):
+    """zsh of Debian looks for those of packages in a directory of its own; the other shells' have one name everywhere."""
+    for path in ("bash-completion/completions/cricketctl", "fish/vendor_completions.d/cricketctl.fish", "zsh/vendor-completions/_cricketctl"):
+        if not os.path.exists(os.path.join(root, "usr/share", path)):
+            yield f"no /usr/share/{path}"
+    if shutil.which("zsh") and "/usr/share/zsh/vendor-completions" not in run("zsh", "-fc", "print -l $fpath").splitlines():
+        yield "zsh does not look in /usr/share/zsh/vendor-completions"
+
+
 def unit(root, scratch):
     """systemd's opinion of the unit, with a program that exists here."""
     source = os.path.join(root, "usr/lib/systemd/system/cricket-server.service")
@@ -237,7 +246,8 @@ def main():
         for deb in debs[:len(NAMES)]:
             run("dpkg-deb", "-x", deb, root)
         files = listed(root)
-        wrong += [*lint(debs), *programs(root), *unit(root, scratch), *bills(sorted(glob.glob(os.path.join(args.packages, "*.cdx.json"))), args.python, debs)]
+        wrong += [*completions(root), *lint(debs), *programs(root), *unit(root, scratch), *bills(sorted(glob.glob(os.path.join(args.packages, "*.cdx.json"))), args.python, debs)]
+        files = {path.replace("zsh/vendor-completions/", "zsh/site-functions/") for path in files}
         wrong += [*rpms(args.packages, scratch, files), *tarball(newest(os.path.join(args.packages, "cricket-[0-9]*.tar.xz")), files)]
         wrong += [*symbols(debs, root), *maintainer(debs, args.packages), *readme(args.packages)]
     if wrong:
