@@ -14,7 +14,7 @@ import time
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_BIND = 0x20000, 0x4000, 1 << 18, 0x1000
 SKIP = 77
-# systemd itself runs in no chroot; these are its parts that packages call.
+# systemd itself runs in no chroot (test_systemd.py has one that runs); these are its parts that packages call.
 INCLUDED = "systemd-standalone-sysusers,systemd-standalone-tmpfiles"
 SCRIPTS = "/usr/share/debootstrap/scripts"
 
@@ -66,9 +66,9 @@ def wanted(suite):
     return given, os.environ.get("CKT_PACKAGES_MIRROR") or apt_mirror()
 
 
-def debootstrap_command(codename, target, uri):
+def debootstrap_command(codename, target, uri, included):
     """An Ubuntu that is later than this debootstrap is made like the Ubuntus it knows, whose scripts are all one; universe has INCLUDED."""
-    command = ["debootstrap", "--variant=minbase", f"--include={INCLUDED}"]
+    command = ["debootstrap", "--variant=minbase", f"--include={included}"]
     if os.path.exists(f"{SCRIPTS}/{codename}"):
         is_ubuntu, script = os.path.realpath(f"{SCRIPTS}/{codename}").endswith("/gutsy"), []
     else:
@@ -76,10 +76,10 @@ def debootstrap_command(codename, target, uri):
     return [*command, *(["--components=main,universe"] if is_ubuntu else []), codename, target, uri, *script]
 
 
-def base(cache, suite=None):
-    """The kept system; made at the first call."""
+def base(cache, suite=None, included=INCLUDED):
+    """The kept system; made at the first call.  One with other packages is another one."""
     codename, uri = wanted(suite)
-    kept = os.path.join(cache, codename)
+    kept = os.path.join(cache, codename if included == INCLUDED else f"{codename}-{included.replace(',', '-')}")
     if os.path.exists(os.path.join(kept, "usr/bin/dpkg")):
         return kept
     if not shutil.which("debootstrap") or not uri:
@@ -87,7 +87,7 @@ def base(cache, suite=None):
     partial = kept + ".partial"
     shutil.rmtree(partial, ignore_errors=True)
     os.makedirs(cache, exist_ok=True)
-    done = subprocess.run(debootstrap_command(codename, partial, uri), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(debootstrap_command(codename, partial, uri, included), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         print(done.stdout[-2000:])
         shutil.rmtree(partial, ignore_errors=True)
@@ -101,9 +101,9 @@ def base(cache, suite=None):
 class System:
     """A copy of the kept system, with /proc, /dev and /tmp."""
 
-    def __init__(self, cache, root, suite=None):
+    def __init__(self, cache, root, suite=None, included=INCLUDED):
         self.root = root
-        subprocess.run(["cp", "-a", "--reflink=auto", base(cache, suite), root], check=True)
+        subprocess.run(["cp", "-a", "--reflink=auto", base(cache, suite, included), root], check=True)
         for name in ("proc", "dev", "tmp", "run"):
             os.makedirs(self.path(name), exist_ok=True)
         must(libc.mount(b"proc", self.path("proc").encode(), b"proc", 0, None))
