@@ -51,13 +51,16 @@ class Relay:
 
     def _up(self, far, data):
         """Passes on what the client sent, with the stops in between.  False: the connection was cut."""
-        while self.stops and self.carried + len(data) >= self.stops[0][0]:
-            at, act = self.stops.pop(0)
-            now = max(0, at - self.carried)
+        while (stops := self.stops) and self.carried + len(data) >= stops[0][0]:
+            now = max(0, stops[0][0] - self.carried)
             far.sendall(data[:now])
             self.carried += now
             data = data[now:]
             with self.acting:
+                # Whoever has closed the relay goes on with other sessions, of which nobody may die.
+                if self.stops is not stops:
+                    break
+                _, act = stops.pop(0)
                 try:
                     if act() == "cut":
                         return False
