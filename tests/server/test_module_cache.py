@@ -39,6 +39,17 @@ class Modules(Whole):
         self.assertEqual((done.returncode, done.stdout), (0, b"4711\n"), done.stderr)
         return proxy.bytes_up, proxy.round_trips
 
+    def agree(self, measure):
+        """measure(number of the try) tells round trips that must be the same, each time with another cache.  A machine that stands still for longer
+        than the network's round trip splits one into two."""
+        told = []
+        while len(told) < 5:
+            self.cache = os.path.join(self.dir, "modules%d" % len(told))
+            told.append(measure(len(told)))
+            if len(set(told[-1])) == 1:
+                return
+        self.fail("round trips differ: %s" % told)
+
     def files(self, cache=None):
         return glob.glob(os.path.join(cache or self.cache, "*", "*"))
 
@@ -57,21 +68,23 @@ class Modules(Whole):
         (session,) = runner.sessions_of(self.tree, server)
         return program, session["session"], json.loads(self.ctl(server, "stats", session["session"], "--json"))["module_cache"]
 
-    def test_second_start(self):
-        server = self.cached("server")
+    def second_start(self, number):
+        server = self.cached("server%d" % number)
         first, trips = self.once(server)
         self.assertGreater(first, MODULE)
         self.wait_kept(1)
         second, same = self.once(server)
         self.assertLess(second, OTHER_MAX)
-        # The server has said at the hello what it keeps: nobody asks.
-        self.assertEqual(same, trips)
         # A server that is started again has it, too; one without a cache does not.
         server.stop()
-        self.assertLess(self.once(self.cached("again"))[0], OTHER_MAX)
-        none, more = self.once(self.server("none", "--module-cache", "off"))
+        self.assertLess(self.once(self.cached("again%d" % number))[0], OTHER_MAX)
+        none, more = self.once(self.server("none%d" % number, "--module-cache", "off"))
         self.assertGreater(none, MODULE)
-        self.assertEqual(more, trips + 1)
+        # The server has said at the hello what it keeps: nobody asks.
+        return trips, same, more - 1
+
+    def test_second_start(self):
+        self.agree(self.second_start)
 
     def test_needed(self):
         """Machine code of other GPUs stays where it is."""
@@ -80,9 +93,8 @@ class Modules(Whole):
         self.assertGreater(self.once(server, seed="fat", CRICKET_WHOLE_MODULES="1")[0], 2 * MODULE)
         self.assertLess(self.once(server, seed="fat", CUDA_FORCE_PTX_JIT="1")[0], OTHER_MAX)
 
-    def test_small(self):
-        """It costs no round trip with or without a cache, and its bytes once with one."""
-        server, none = self.cached("server"), self.server("none", "--module-cache", "off")
+    def small(self, number):
+        server, none = self.cached("server%d" % number), self.server("none%d" % number, "--module-cache", "off")
         first, trips = self.once(server, SMALL)
         self.assertGreater(first, SMALL)
         self.wait_kept(1)
@@ -90,22 +102,29 @@ class Modules(Whole):
         self.assertLess(second, OTHER_MAX)
         always, also = self.once(none, SMALL)
         self.assertGreater(always, SMALL)
-        self.assertEqual({trips, same, also}, {trips})
+        return trips, same, also
 
-    def test_owners(self):
-        """Two owners share nothing, and neither learns what the other has."""
-        alice, bob = self.token("alice"), self.token("bob")
-        server = self.cached("server", "--tokens", self.tokens)
+    def test_small(self):
+        """It costs no round trip with or without a cache, and its bytes once with one."""
+        self.agree(self.small)
+
+    def owners(self, number):
+        alice, bob = (self.token("%s%d" % (name, number)) for name in ("alice", "bob"))
+        server = self.cached("server%d" % number, "--tokens", self.tokens)
         self.assertGreater(self.once(server, CRICKET_TOKEN_FILE=alice)[0], MODULE)
         self.wait_kept(1)
         first, trips = self.once(server, seed="unknown to all", CRICKET_TOKEN_FILE=bob)
         again, same = self.once(server, CRICKET_TOKEN_FILE=bob)
         self.assertGreater(again, MODULE)
-        self.assertEqual(trips, same)
         self.assertLess(abs(first - again), 64)
         self.assertLess(self.once(server, CRICKET_TOKEN_FILE=alice)[0], OTHER_MAX)
         for path in glob.glob(os.path.join(self.cache, "*")):
             self.assertEqual(os.stat(path).st_mode & 0o7777, 0o700)
+        return trips, same
+
+    def test_owners(self):
+        """Two owners share nothing, and neither learns what the other has."""
+        self.agree(self.owners)
 
     def test_damaged(self):
         server = self.cached("server")
