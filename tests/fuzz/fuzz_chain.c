@@ -68,7 +68,7 @@ static void prepare(void)
 {
 	if (keys.count)
 		return;
-	snprintf(place, sizeof place, "/dev/shm/fuzz-chain-XXXXXX");
+	snprintf(place, sizeof place, "/dev/shm/ckt-fuzz-chain-XXXXXX");
 	fuzz_insist(mkdtemp(place), "no directory");
 	atexit(leave);
 	parent = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

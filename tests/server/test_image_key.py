@@ -15,6 +15,10 @@ MAC_BYTES = 4 + 8 + 32 + 16 + 4 + 8 + 32 + 32 # of one key, in manifest-mac
 
 
 class ImageKey(Whole):
+    def setUp(self):
+        super().setUp()
+        self.memory = self.own_memory()
+
     def path(self, name):
         return os.path.join(self.dir, name)
 
@@ -311,7 +315,7 @@ class ImageKey(Whole):
             self.assertEqual(data[:4], b"CkE1")
             self.assertNotIn(session.encode(), data)
             self.assertNotIn(b"nbody", data)
-        self.assertEqual([n for n in os.listdir("/dev/shm") if n.startswith("cricket-plain-")], [])
+        self.assertEqual(os.listdir(self.memory), [])
         second = self.server("second")
         self.refused(second, image, because="is encrypted: give its key with --image-key")
         self.refused(second, image, "--image-key", self.key("another"), because="it is encrypted with key ")
@@ -337,7 +341,7 @@ class ImageKey(Whole):
         self.assertIn("claim.json", os.listdir(image))
         self.refused_while_there(self.server("third"), image, key)
         self.assertEqual(self.finish(program)[0], self.expected())
-        self.assertEqual([n for n in os.listdir("/dev/shm") if n.startswith("cricket-plain-")], [])
+        self.assertEqual(os.listdir(self.memory), [])
 
     def refused_while_there(self, server, image, key):
         code, _, err = self.may_fail(server, "restore", image, "--image-key", key)

@@ -7,10 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
-import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from whole import PROGRAM, Whole, runner  # noqa: E402
@@ -19,12 +17,7 @@ from whole import PROGRAM, Whole, runner  # noqa: E402
 class Jobs(Whole):
     def setUp(self):
         super().setUp()
-        # Other tests have plain images in memory, too.
-        self.memory = tempfile.mkdtemp(prefix="ckt-", dir="/dev/shm")
-        self.addCleanup(shutil.rmtree, self.memory, ignore_errors=True)
-        patched = unittest.mock.patch.dict(os.environ, TMPDIR=self.memory)
-        patched.start()
-        self.addCleanup(patched.stop)
+        self.memory = self.own_memory()
 
     def ranks(self, servers, job="train", how="run", **env):
         """Programs of a job, rank i at server i mod their number, all at work."""

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "runner"))
@@ -43,6 +44,15 @@ class Whole(unittest.TestCase):
             server.kill()
             runner.end_all(workers, "the test's end")
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def own_memory(self):
+        """From here on, plain images of --encrypt lie in a directory of the test's own: other tests have some, too.  Its path."""
+        memory = tempfile.mkdtemp(prefix="ckt-", dir="/dev/shm")
+        self.addCleanup(shutil.rmtree, memory, ignore_errors=True)
+        patched = unittest.mock.patch.dict(os.environ, TMPDIR=memory)
+        patched.start()
+        self.addCleanup(patched.stop)
+        return memory
 
     def server(self, name, *options, env=None):
         server = runner.Server(self.tree, os.path.join(self.dir, name), "soft", options, env)
