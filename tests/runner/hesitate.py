@@ -4,7 +4,8 @@
 
     tests/runner/hesitate.py -- meson test -C build/main --suite server
 
-Every process that the command starts, whoever its parent becomes, is stopped now and then for up to --longest seconds."""
+Every process that the command starts, whoever its parent becomes, is stopped now and then for up to --longest seconds.  Each stop wakes all threads
+of its process, so a test that counts wake-ups (transport) may fail by that alone."""
 import argparse
 import contextlib
 import ctypes
