@@ -33,7 +33,7 @@ ctl/claim.c connect,read whether a worker listens, and the host's boot id: no re
 ctl/events.c poll whether an answer is there, which rpc/net.h then reads
 ctl/drain/drain_run.c poll,read what the processes that it starts say on their stderr
 server/daemon/durable/chain_job.c write a byte that wakes the loop
-server/daemon/durable/chain_store.c read,write files of automatic images
+server/daemon/durable/chain_store.c ckt_write_synced,read files of automatic images
 ctl/replica/run.c poll,recv,send a socketpair of sequenced packets with the server that started it
 ctl/replica/send.c read the state file of a chain
 server/daemon/durable/replica_keep.c read,write files of replicas

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "rpc/identity.h"
 #include "server/daemon/durable/chain_mac.h"
 #include "server/daemon/durable/replica.h"
@@ -330,8 +331,7 @@ int ckt_chain_write(int dir_fd, const struct ckt_chain_state *state)
 	int fd = openat(dir_fd, FRESH, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	ssize_t n = write(fd, text, (size_t)size);
-	int result = n < 0 ? -errno : n != size ? -ENOSPC : fsync(fd) ? -errno : 0;
+	int result = ckt_write_synced(fd, text, (size_t)size);
 	close(fd);
 	if (!result && renameat(dir_fd, FRESH, dir_fd, STATE))
 		result = -errno;

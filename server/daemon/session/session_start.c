@@ -185,11 +185,20 @@ static int send_start(struct ckt_session *session, int image_fd, bool ahead)
 	return result;
 }
 
-int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec)
+/* The start must end in time. */
+static void begin_timer(struct ckt_session *session)
 {
 	session->timer.fire = start_late;
 	ckt_timer_set(&session->server->loop, &session->timer, CKT_SESSION_START_TIMEOUT_MS);
-	int result = send_images(session, spec);
+}
+
+/* The images, and START or PRELOAD, unless an earlier call had an error. */
+static int send_all(struct ckt_session *session, const struct ckt_session_spec *spec, int error)
+{
+	int result = error;
+	if (!result)
+		result = spec->kept ? ckt_memory_image_send(spec->kept, session)
+				    : send_images(session, spec);
 	if (!result)
 		result = send_bond(session, &spec->bond);
 	if (!result)
@@ -197,6 +206,12 @@ int ckt_session_preload(struct ckt_session *session, const struct ckt_session_sp
 	if (result)
 		ckt_session_give_up(session, "cannot reach its worker");
 	return result;
+}
+
+int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec)
+{
+	begin_timer(session);
+	return send_all(session, spec, 0);
 }
 
 int ckt_session_tell(struct ckt_session *session, const struct ckt_session_spec *spec)
@@ -212,25 +227,14 @@ int ckt_session_tell(struct ckt_session *session, const struct ckt_session_spec 
 		result = ckt_lease_open(session);
 	if (!result)
 		result = ckt_turn_open(session);
-	if (!result)
-		result = spec->kept ? ckt_memory_image_send(spec->kept, session)
-				    : send_images(session, spec);
-	if (!result)
-		result = send_bond(session, &spec->bond);
-	if (!result)
-		result = send_start(session, spec->image_fd, spec->ahead);
-	if (result)
-		ckt_session_give_up(session, "cannot reach its worker");
-	return result;
+	return send_all(session, spec, result);
 }
 
 static int start(struct ckt_session *session, const struct ckt_session_spec *spec)
 {
-	struct ckt_server *server = session->server;
 	ckt_session_insert(session);
-	server->session_count++;
-	session->timer.fire = start_late;
-	ckt_timer_set(&server->loop, &session->timer, CKT_SESSION_START_TIMEOUT_MS);
+	session->server->session_count++;
+	begin_timer(session);
 	return ckt_session_tell(session, spec);
 }
 
