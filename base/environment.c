@@ -21,8 +21,8 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 		"the job of the program's session, for cricketctl checkpoint --job; by "
 		"default SLURM's job or torchrun's run"},
 	{"CRICKET_LANES",
-		"how many further connections to each server carry large copies, up to 8; "
-		"0, the default: none"},
+		"how many further connections to each server carry large copies, up to 8; 0: "
+		"none; default: 4, or 2 on a host with few processors"},
 	{"CRICKET_LIBDIR", "where cricket-run finds the client libraries"},
 	{"CRICKET_LIBEXEC", "where cricket-server finds cricket-worker and the soft GPU"},
 	{"CRICKET_LIBRARIES",
