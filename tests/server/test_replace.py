@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -17,11 +18,11 @@ from whole import Whole, runner  # noqa: E402
 
 class Replace(Whole):
     def successor(self, server, *options, expect=0, env=None, wait=True):
-        """A server with the same sockets; its log is appended to the other's."""
-        log = os.path.join(server.directory, "successor")
+        """A server with the same sockets, and a log of its own: its predecessor may write into the last one until it ends."""
+        descriptor, log = tempfile.mkstemp(prefix="successor-", dir=server.directory)
         command = [self.tree.tool("cricket-server"), "--replace", "--driver", "soft", "--listen", server.listening, "--socket", server.socket, "--warm", "0",
                    *options]
-        with open(log, "wb") as f:
+        with open(descriptor, "wb") as f:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=f, stderr=f,
                                        env={**os.environ, "STATE_DIRECTORY": server.directory, "CACHE_DIRECTORY": server.directory, **(env or {})})
         if not wait:

@@ -25,6 +25,16 @@ static void out_free(struct ckt_stream_out *out)
 	free(out);
 }
 
+static void drop_queue(struct ckt_record_stream *stream)
+{
+	while (stream->out_first) {
+		struct ckt_stream_out *out = stream->out_first;
+		stream->out_first = out->next;
+		out_free(out);
+	}
+	stream->out_last = &stream->out_first;
+}
+
 static void update_events(struct ckt_record_stream *stream)
 {
 	if (stream->source.fd >= 0)
@@ -113,9 +123,16 @@ static void stream_ready(struct ckt_source *source, uint32_t events)
 	struct ckt_record_stream *stream = CKT_CONTAINER(source, struct ckt_record_stream, source);
 	if (events & EPOLLOUT) {
 		int result = flush(stream);
-		if (result) {
+		bool unread = (result == -EPIPE || result == -ECONNRESET) && !stream->paused &&
+			!stream->finish && events & EPOLLIN;
+		if (result && !unread) {
 			stream->closed(stream, result);
 			return;
+		}
+		/* What the peer said before it ended comes first; the end is noticed after it. */
+		if (result) {
+			drop_queue(stream);
+			update_events(stream);
 		}
 	}
 	if (stream->finish && !stream->out_first) {
@@ -172,12 +189,7 @@ int ckt_record_stream_detach(struct ckt_record_stream *stream)
 	if (stream->passed_fd >= 0)
 		close(stream->passed_fd);
 	stream->passed_fd = -1;
-	while (stream->out_first) {
-		struct ckt_stream_out *out = stream->out_first;
-		stream->out_first = out->next;
-		out_free(out);
-	}
-	stream->out_last = &stream->out_first;
+	drop_queue(stream);
 	return fd;
 }
 

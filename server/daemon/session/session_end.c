@@ -20,6 +20,8 @@
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_request.h"
 
+enum { LAST_REPLIES_MAX = 100 };
+
 void ckt_session_describe_end(
 	struct ckt_session *session, char *ret_text, size_t text_size, bool *ret_bad)
 {
@@ -142,6 +144,19 @@ void ckt_session_expect_end(struct ckt_session *session)
 	ckt_timer_set(&session->server->loop, &session->timer, CKT_SESSION_KILL_TIMEOUT_MS);
 }
 
+/*
+ * A worker that cannot start says why, and ends: its last reply may wait behind others, of which the
+ * loop reads one at a time.  What is left of a worker must not keep its session for ever.
+ */
+static void worker_ended(struct ckt_source *source, uint32_t events)
+{
+	struct ckt_session *session = CKT_CONTAINER(source, struct ckt_session, pidfd);
+	if (session->last_replies < LAST_REPLIES_MAX && ckt_daemon_request_unread(session))
+		session->last_replies++;
+	else
+		ckt_session_worker_gone(source, events);
+}
+
 int ckt_session_watch_worker(struct ckt_session *session, pid_t pid)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -149,7 +164,8 @@ int ckt_session_watch_worker(struct ckt_session *session, pid_t pid)
 		return -errno;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	session->pid = pid;
-	session->pidfd = (struct ckt_source){.fd = fd, .ready = ckt_session_worker_gone};
+	session->pidfd = (struct ckt_source){.fd = fd, .ready = worker_ended};
+	session->last_replies = 0;
 	int result = ckt_loop_add(&session->server->loop, &session->pidfd, EPOLLIN);
 	if (result) {
 		close(fd);

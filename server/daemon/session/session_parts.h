@@ -47,7 +47,7 @@ void ckt_session_free(struct ckt_session *session, bool keep_socket);
 /* Takes the end of a child from the kernel.  ret_bad: nobody wanted it. */
 void ckt_session_describe_end(
 	struct ckt_session *session, char *ret_text, size_t text_size, bool *ret_bad);
-/* Of session->pidfd: tells all who wait, and frees the session. */
+/* The worker is dead, and nothing that it sent is wanted any more: tells all who wait, and frees the session. */
 void ckt_session_worker_gone(struct ckt_source *source, uint32_t events);
 /* From here on ckt_session_worker_gone follows. */
 int ckt_session_watch_worker(struct ckt_session *session, pid_t pid);

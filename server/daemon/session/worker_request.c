@@ -3,6 +3,7 @@
 #include "server/daemon/session/worker_request.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -56,6 +57,18 @@ static void link_fail(struct ckt_link *link, int error)
 {
 	while (link->requests)
 		request_end(link->requests, error, NULL);
+}
+
+bool ckt_daemon_request_unread(const struct ckt_session *session)
+{
+	bool unread = false;
+	for (int kind = 0; kind < CKT_LINKS; kind++) {
+		const struct ckt_link *link = &session->links[kind];
+		struct pollfd p = {.fd = link->stream.source.fd, .events = POLLIN};
+		if (link->requests && p.fd >= 0 && poll(&p, 1, 0) > 0)
+			unread |= (p.revents & POLLIN) != 0;
+	}
+	return unread;
 }
 
 void ckt_daemon_request_fail_all(struct ckt_session *session, int error)

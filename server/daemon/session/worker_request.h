@@ -30,5 +30,7 @@ int ckt_session_call_long(struct ckt_session *session, uint32_t proc, xdrproc_t 
 int ckt_daemon_request_take_fd(void);
 /* What became of a worker, for a message: "session ...: its worker ...: %s". */
 const char *ckt_daemon_request_problem(int error);
+/* Whether the loop has not yet read all that the worker sent while replies are missing. */
+bool ckt_daemon_request_unread(const struct ckt_session *session);
 /* Tells all waiting callers that no reply will come. */
 void ckt_daemon_request_fail_all(struct ckt_session *session, int error);

@@ -255,6 +255,33 @@ static void test_copies(void)
 	end();
 }
 
+/* What a peer said before it ended is read, although what is queued for it can no longer be sent. */
+static void test_last_words(void)
+{
+	static const uint8_t bytes[] = {0x80, 0, 0, 1, 'a', 0x80, 0, 0, 1, 'b'};
+	begin(16, false);
+	for (int i = 0; i < 64; i++) {
+		uint8_t *data = calloc(1, 65536);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(data);
+		CU_ASSERT_EQUAL(ckt_record_stream_send(&stream, data, 65536, -1), 0);
+	}
+	CU_ASSERT(ckt_record_stream_queued(&stream) > 0);
+	CU_ASSERT_EQUAL(write(peer, bytes, sizeof bytes), (ssize_t)sizeof bytes);
+	close(peer);
+	run();
+	CU_ASSERT_EQUAL(records, 1);
+	CU_ASSERT(!was_closed);
+	CU_ASSERT_EQUAL(ckt_record_stream_queued(&stream), 0);
+	run();
+	CU_ASSERT_EQUAL(records, 2);
+	CU_ASSERT_EQUAL(got[0], 'b');
+	CU_ASSERT(!was_closed);
+	run();
+	CU_ASSERT(was_closed);
+	peer = -1;
+	end();
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -265,6 +292,7 @@ int main(void)
 	CU_add_test(suite, "finish", test_finish);
 	CU_add_test(suite, "pause", test_pause);
 	CU_add_test(suite, "copies", test_copies);
+	CU_add_test(suite, "last words", test_last_words);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();

@@ -5,10 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "inside.h"
+#include "server/daemon/session/session_parts.h"
 #include "server/daemon/session/worker_request.h"
 
 static struct {
@@ -124,5 +128,61 @@ static void test_unreachable(void)
 	session_drop(session);
 }
 
+/* A worker that answers two calls and ends. */
+static void answer_and_end(int listening)
+{
+	struct ckt_worker_result result = {.message = (char *)"", .bytes = 3};
+	int fd = accept(listening, NULL, NULL);
+	uint8_t *data;
+	size_t size;
+	for (int i = 0; i < 2; i++) {
+		struct ckt_call_header header = {0};
+		if (ckt_net_read_record(fd, CKT_RECORD_MAX, -1, &data, &size, NULL))
+			_exit(1);
+		struct ckt_cursor c = {.p = data, .end = data + size};
+		ckt_call_header_get(&c, &header);
+		if (ckt_net_encode_reply(header.xid, 0, (xdrproc_t)xdr_ckt_worker_result, &result,
+			    &data, &size) ||
+			ckt_net_write_record(fd, data, size, -1, -1))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+static bool is_gone(void *data)
+{
+	return !ckt_session_find(&server, data);
+}
+
+/* Both replies and the worker's death are there before the loop looks: the replies come first. */
+static void test_last_replies(void)
+{
+	char id[] = "0000000000a4";
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct ckt_session *session = ckt_session_new(&server, id);
+	int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(address.sun_path, sizeof address.sun_path, "%.80s/%s.sock", server.socket_dir, id);
+	MUST(bind(listening, (struct sockaddr *)&address, sizeof address), 0);
+	MUST(listen(listening, 1), 0);
+	session->phase = CKT_SESSION_LIVE;
+	session->child = true;
+	ckt_session_insert(session);
+	server.session_count++;
+	pid_t child = fork();
+	if (child == 0)
+		answer_and_end(listening);
+	close(listening);
+	answer.count = 0;
+	IS(call(session, CKT_WORKER_UNPAUSE, -1, 0), 0);
+	IS(call(session, CKT_WORKER_UNPAUSE, -1, 0), 0);
+	MUST(ckt_session_watch_worker(session, child), 0);
+	struct pollfd dead = {.fd = session->pidfd.fd, .events = POLLIN};
+	IS(poll(&dead, 1, 60000), 1);
+	YES(run_until(is_gone, id));
+	IS(answer.count, 2);
+	IS(answer.error, 0);
+	IS(answer.bytes, 3);
+}
+
 UNIT_SUITE(request, {"answers", test_answers}, {"links", test_links},
-	{"unreachable", test_unreachable})
+	{"unreachable", test_unreachable}, {"last replies", test_last_replies})
