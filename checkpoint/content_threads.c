@@ -121,7 +121,7 @@ void ckt_content_threads_look(struct ckt_worker *worker)
 			ckt_session_operations.real_context(worker, ckt_handle_primary(d));
 }
 
-int ckt_content_threads_run(
+void ckt_content_threads_begin(
 	int (*work)(struct ckt_content_thread *member, void *opaque), void *opaque)
 {
 	pthread_mutex_lock(&threads.lock);
@@ -131,11 +131,24 @@ int ckt_content_threads_run(
 	threads.busy = threads.count;
 	threads.round++;
 	pthread_cond_broadcast(&threads.cond);
+	pthread_mutex_unlock(&threads.lock);
+}
+
+int ckt_content_threads_wait(void)
+{
+	pthread_mutex_lock(&threads.lock);
 	while (threads.busy)
 		pthread_cond_wait(&threads.cond, &threads.lock);
 	int error = threads.error;
 	pthread_mutex_unlock(&threads.lock);
 	return error;
+}
+
+int ckt_content_threads_run(
+	int (*work)(struct ckt_content_thread *member, void *opaque), void *opaque)
+{
+	ckt_content_threads_begin(work, opaque);
+	return ckt_content_threads_wait();
 }
 
 CUresult ckt_content_threads_use_device(struct ckt_content_thread *member, unsigned device)

@@ -41,6 +41,10 @@ void ckt_content_threads_look(struct ckt_worker *worker);
 /* Runs work(member, opaque) on every member and waits; returns the first error. One at a time. */
 int ckt_content_threads_run(
 	int (*work)(struct ckt_content_thread *member, void *opaque), void *opaque);
+/* The same in two halves: the caller does something else in between. */
+void ckt_content_threads_begin(
+	int (*work)(struct ckt_content_thread *member, void *opaque), void *opaque);
+int ckt_content_threads_wait(void);
 /* Makes the device's context current on the member's thread. */
 CUresult ckt_content_threads_use_device(struct ckt_content_thread *member, unsigned device);
 /* The first member's, for work between runs. */

@@ -5,8 +5,10 @@
  * Memory that is swapped leaves and comes in step by step, so that another session can have what has
  * left already:
  *
- *	leave	[copy, give up, give the lease] [copy, give up, give the lease] ...
- *	arrive	[take the lease, allocate, copy] [take the lease, allocate, copy] ...
+ *	leave	[copy 1] [copy 2         ] [copy 3         ] ...
+ *	                 [1 up, its lease] [2 up, its lease] ...	given
+ *	arrive	[lease 1, memory] [copy 1         ] [copy 2         ] ...
+ *	                          [lease 2, memory] [lease 3, memory] ...	taken
  */
 #include "checkpoint/freeze/pause.h"
 
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "checkpoint/fault.h"
@@ -44,6 +47,30 @@ enum {
 };
 
 static bool lease_given;
+
+/* Where the time of a swap went. */
+static struct {
+	int64_t begun_ns, hash_ns, memory_ns, lease_ns;
+} times;
+
+static void times_begin(void)
+{
+	memset(&times, 0, sizeof times);
+	times.begun_ns = ckt_now_ns();
+}
+
+static void times_tell(const char *way)
+{
+	if (ckt_paused.swapped)
+		ckt_info(
+			"%s: %llu of %llu MiB moved, %llu by the GPU alone, in %lld ms: hashes %lld, copies %lld, memory %lld, leases %lld",
+			way, (unsigned long long)(ckt_paused.moved >> 20),
+			(unsigned long long)(ckt_paused.bytes >> 20),
+			(unsigned long long)(ckt_paused.direct >> 20),
+			(long long)(ckt_now_ns() - times.begun_ns) / 1000000,
+			(long long)times.hash_ns / 1000000, (long long)ckt_paused.copy_ns / 1000000,
+			(long long)times.memory_ns / 1000000, (long long)times.lease_ns / 1000000);
+}
 
 static void sleep_ms(long ms)
 {
@@ -175,8 +202,10 @@ static void release(struct ckt_worker *worker, size_t end)
 		ckt_memory_operations.unmap_program(worker);
 	if (ckt_paused.swapped)
 		ckt_paused_note_hashes(first, end);
+	int64_t begun_ns = ckt_now_ns();
 	ckt_paused_hide(first, end);
 	give_up(worker, first, end);
+	times.memory_ns += ckt_now_ns() - begun_ns;
 	ckt_paused.gone = end;
 	if (ckt_paused.swapped) {
 		give_leases(worker, first, end);
@@ -184,32 +213,51 @@ static void release(struct ckt_worker *worker, size_t end)
 	}
 }
 
+/* While a step's copy runs, what the step before has copied is given up. */
+static CUresult leave_by_steps(struct ckt_worker *worker)
+{
+	size_t count = ckt_paused.count, end = step_end(0, count, true);
+	ckt_paused_copy_begin(worker, 0, end, false);
+	for (;;) {
+		CUresult result = ckt_paused_copy_end();
+		if (!result && ckt_fault_fails(CKT_FAULT_PAUSE_COPIED))
+			result = CUDA_ERROR_UNKNOWN;
+		if (result)
+			return result;
+		size_t next = end < count ? step_end(end, count, true) : end;
+		if (next > end)
+			ckt_paused_copy_begin(worker, end, next, false);
+		release(worker, end);
+		if (next == end)
+			return CUDA_SUCCESS;
+		if (ckt_fault_reached(CKT_FAULT_SWAP_LEAVES) ||
+			ckt_fault_reached(CKT_FAULT_SWAP_RETURNS)) {
+			ckt_paused_copy_end();
+			return CUDA_ERROR_UNKNOWN;
+		}
+		end = next;
+	}
+}
+
 static CUresult leave(struct ckt_worker *worker)
 {
 	size_t count = ckt_paused.count;
-	CUresult result = CUDA_SUCCESS;
+	times_begin();
 	ckt_paused_begin(worker, false, ckt_paused.bytes);
 	if (!count)
 		ckt_memory_operations.unmap_program(worker);
-	if ((result = ckt_paused_show(worker, 0, count)))
+	CUresult result = ckt_paused_show(worker, 0, count);
+	if (result)
 		return result;
 	if (ckt_paused.swapped) {
 		ckt_paused_hash(worker);
+		times.hash_ns = ckt_now_ns() - times.begun_ns;
 		result = has_room() ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 	}
-	for (size_t end; !result && ckt_paused.gone < count;) {
-		end = step_end(ckt_paused.gone, count, true);
-		result = ckt_paused_copy(worker, ckt_paused.gone, end);
-		if (!result && ckt_fault_fails(CKT_FAULT_PAUSE_COPIED))
-			result = CUDA_ERROR_UNKNOWN;
-		if (!result)
-			release(worker, end);
-		if (!result && end < count &&
-			(ckt_fault_reached(CKT_FAULT_SWAP_LEAVES) ||
-				ckt_fault_reached(CKT_FAULT_SWAP_RETURNS)))
-			result = CUDA_ERROR_UNKNOWN;
-	}
+	if (!result && count)
+		result = leave_by_steps(worker);
 	ckt_paused_hide(ckt_paused.gone, count);
+	times_tell("out");
 	return result;
 }
 
@@ -334,44 +382,74 @@ static CUresult fail_copy(void)
 	return CUDA_ERROR_UNKNOWN;
 }
 
-static CUresult bring_in(struct ckt_worker *worker, size_t first, size_t end, bool follows)
+/* How far it has come: copied <= taken <= leased; gone where all of it is there. */
+struct arrival {
+	bool follows;
+	size_t copied, taken, leased;
+	uint64_t missing;
+};
+
+/* The next step's memory, before its copy. */
+static CUresult take_step(struct ckt_worker *worker, struct arrival *arrival)
 {
+	size_t first = arrival->taken, end = step_end(first, ckt_paused.gone, false);
+	int64_t begun_ns = ckt_now_ns();
+	if (arrival->follows) {
+		arrival->missing = take_leases(worker, first, end, true);
+		if (arrival->missing)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		arrival->leased = end;
+		if (ckt_fault_reached(CKT_FAULT_SWAP_GRANTED))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	int64_t leased_ns = ckt_now_ns();
 	CUresult result = take_back(worker, first, end);
-	for (unsigned i = 0; result == CUDA_ERROR_OUT_OF_MEMORY && follows && i < ALLOCATE_TRIES;
-		i++) {
+	for (unsigned i = 0;
+		result == CUDA_ERROR_OUT_OF_MEMORY && arrival->follows && i < ALLOCATE_TRIES; i++) {
 		sleep_ms(ALLOCATE_AGAIN_MS);
 		result = take_back(worker, first, end);
 	}
-	if (result)
-		return result;
-	result = ckt_paused_show(worker, first, end);
-	if (!result) {
-		result = ckt_paused_copy(worker, first, end);
-		ckt_paused_hide(first, end);
-	}
-	if (!result && end < ckt_paused.gone && ckt_fault_reached(CKT_FAULT_SWAP_ARRIVES))
-		result = fail_copy();
-	if (result)
+	if (!result && (result = ckt_paused_show(worker, first, end)))
 		give_up(worker, first, end);
+	times.lease_ns += leased_ns - begun_ns;
+	times.memory_ns += ckt_now_ns() - leased_ns;
+	if (!result)
+		arrival->taken = end;
+	return result;
+}
+
+/* While a step's copy runs, the next one's memory is taken, and no copy waits for the one before. */
+static CUresult arrive_by_steps(struct ckt_worker *worker, struct arrival *arrival)
+{
+	size_t gone = ckt_paused.gone;
+	CUresult result = gone ? take_step(worker, arrival) : CUDA_SUCCESS;
+	while (!result && arrival->copied < gone) {
+		size_t end = arrival->taken;
+		ckt_paused_copy_begin(worker, arrival->copied, end, end < gone);
+		CUresult taken = end < gone ? take_step(worker, arrival) : CUDA_SUCCESS;
+		result = ckt_paused_copy_end();
+		arrival->copied = end;
+		if (!result && end < gone && ckt_fault_reached(CKT_FAULT_SWAP_ARRIVES))
+			result = fail_copy();
+		result = result ? result : taken;
+	}
+	if (result) {
+		int error = ckt_paused.error;
+		ckt_paused_drain(worker);
+		ckt_paused.error = error;
+	}
+	ckt_paused_hide(0, arrival->taken);
 	return result;
 }
 
 /* All of it, or an error and nothing.  OUT_OF_MEMORY: *ret_missing are not granted, or not there. */
 static CUresult arrive(struct ckt_worker *worker, bool follows, uint64_t *ret_missing)
 {
-	CUresult result = CUDA_SUCCESS;
-	size_t here = 0, leased = 0;
+	struct arrival arrival = {.follows = follows};
+	times_begin();
 	ckt_paused_begin(worker, true, ckt_paused.bytes);
-	for (size_t end; !result && here < ckt_paused.gone; here = result ? here : end) {
-		end = step_end(here, ckt_paused.gone, false);
-		*ret_missing = follows ? take_leases(worker, here, end, true) : 0;
-		if (follows && !*ret_missing)
-			leased = end;
-		if (*ret_missing || (follows && ckt_fault_reached(CKT_FAULT_SWAP_GRANTED)))
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-		else
-			result = bring_in(worker, here, end, follows);
-	}
+	CUresult result = arrive_by_steps(worker, &arrival);
+	*ret_missing = arrival.missing;
 	if (!result)
 		result = ckt_fault_fails(CKT_FAULT_RESUME_MAP)
 			? CUDA_ERROR_OUT_OF_MEMORY
@@ -380,10 +458,11 @@ static CUresult arrive(struct ckt_worker *worker, bool follows, uint64_t *ret_mi
 		ckt_memory_operations.unmap_program(worker);
 		result = fail_copy();
 	}
+	times_tell("in");
 	/* The host still has everything: nothing has changed. */
 	if (result) {
-		give_up(worker, 0, here);
-		give_leases(worker, 0, leased);
+		give_up(worker, 0, arrival.taken);
+		give_leases(worker, 0, arrival.leased);
 	}
 	return result;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/content_threads.h"
 #include "checkpoint/format/store.h"
@@ -16,6 +17,9 @@
 #include "checkpoint/state.h"
 #include "rpc/gen/cuda_driver.h"
 #include "rpc/handle.h"
+
+/* Threads that only begin copies and wait for them; more of them wait for each other. */
+enum { PINNED_CREW = 4 };
 
 struct ckt_paused ckt_paused;
 
@@ -140,20 +144,15 @@ static CUresult stored(int error, uint64_t size)
 	return CUDA_SUCCESS;
 }
 
+/* Precondition: the store has it, or it is zeros. */
 static CUresult stored_in(
 	struct ckt_content_thread *member, struct ckt_paused_region *r, uint64_t at, uint64_t size)
 {
 	size_t chunk = at / CKT_IMAGE_CHUNK;
 	if (r->stored->states[chunk] != CKT_SWAP_STORED)
 		return ckt_driver.cuMemsetD8_v2(r->address + at, 0, size);
-	const uint8_t *place = ckt_swap_store_place(r->stored, chunk);
-	int error = place ? 0 : ckt_swap_store_read(r->stored, chunk, member->buffer, size);
-	CUresult result = stored(error, size);
-	if (result)
-		return result;
-	return place ? ckt_driver.cuMemcpyHtoDAsync_v2(r->address + at, place, size,
-			       ckt_content_threads_stream(member, r->memory.device))
-		     : ckt_driver.cuMemcpyHtoD_v2(r->address + at, member->buffer, size);
+	CUresult result = stored(ckt_swap_store_read(r->stored, chunk, member->buffer, size), size);
+	return result ? result : ckt_driver.cuMemcpyHtoD_v2(r->address + at, member->buffer, size);
 }
 
 static bool is_stored(
@@ -164,28 +163,20 @@ static bool is_stored(
 		had->hash[0] == hash->hash[0] && had->hash[1] == hash->hash[1];
 }
 
-/* By the GPU into the store's own memory.  The hash is noted when all copies are done. */
-static CUresult placed_out(struct ckt_content_thread *member, struct ckt_paused_region *r,
-	uint64_t at, uint64_t size, uint8_t *place)
+/* What the store has already of the same contents is not even read. */
+static bool must_leave(const struct ckt_paused_region *r, size_t chunk)
 {
-	int error = ckt_swap_store_fill(r->stored, at / CKT_IMAGE_CHUNK);
-	CUresult result = stored(error, size);
-	return result ? result
-		      : ckt_driver.cuMemcpyDtoHAsync_v2(place, r->address + at, size,
-				ckt_content_threads_stream(member, r->memory.device));
+	const struct ckt_hash_value *hash = r->hashes ? &r->hashes[chunk] : NULL;
+	return !hash || !hash->any || !is_stored(r, chunk, hash);
 }
 
-/* What the store has already of the same contents is not even read. */
 static CUresult stored_out(
 	struct ckt_content_thread *member, struct ckt_paused_region *r, uint64_t at, uint64_t size)
 {
 	size_t chunk = at / CKT_IMAGE_CHUNK;
 	const struct ckt_hash_value *hash = r->hashes ? &r->hashes[chunk] : NULL;
-	if (hash && hash->any && is_stored(r, chunk, hash))
+	if (!must_leave(r, chunk))
 		return CUDA_SUCCESS;
-	uint8_t *place = ckt_swap_store_place(r->stored, chunk);
-	if (place)
-		return placed_out(member, r, at, size, place);
 	CUresult result = hash && !hash->any
 		? CUDA_SUCCESS
 		: ckt_driver.cuMemcpyDtoH_v2(member->buffer, r->address + at, size);
@@ -199,6 +190,49 @@ static CUresult stored_out(
 	return stored(ckt_swap_store_write(r->stored, chunk, member->buffer, size, hash), size);
 }
 
+/*
+ * By the GPU, to or from the store's own pinned memory: [at, at + size) of whole chunks of one piece.
+ * The hashes are noted when all copies are done.
+ */
+static CUresult placed(struct ckt_content_thread *member, const struct ckt_paused_region *r,
+	uint64_t at, uint64_t size)
+{
+	size_t first = at / CKT_IMAGE_CHUNK;
+	uint8_t *place = ckt_swap_store_place(r->stored, first);
+	CUstream stream = ckt_content_threads_stream(member, r->memory.device);
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = first; !ckt_paused.back && !result && i * CKT_IMAGE_CHUNK < at + size; i++)
+		result = stored(ckt_swap_store_fill(r->stored, i), 0);
+	if (result)
+		return result;
+	stored(0, size);
+	atomic_fetch_add_explicit(&ckt_paused.direct, size, memory_order_relaxed);
+	return ckt_paused.back
+		? ckt_driver.cuMemcpyHtoDAsync_v2(r->address + at, place, size, stream)
+		: ckt_driver.cuMemcpyDtoHAsync_v2(place, r->address + at, size, stream);
+}
+
+/*
+ * A whole piece of pinned memory in as few copies as there are runs of chunks that must move: a copy
+ * of one chunk leaves the copy engines idle for a tenth of its time.
+ */
+static CUresult placed_piece(
+	struct ckt_content_thread *member, struct ckt_paused_region *r, uint64_t at)
+{
+	uint64_t end = at + (uint64_t)CKT_SWAP_PIECE * CKT_IMAGE_CHUNK, begin = at;
+	CUresult result = CUDA_SUCCESS;
+	if (end > r->memory.size)
+		end = r->memory.size;
+	for (; !result && at < end; at += CKT_IMAGE_CHUNK) {
+		if (ckt_paused.back || must_leave(r, at / CKT_IMAGE_CHUNK))
+			continue;
+		if (begin < at)
+			result = placed(member, r, begin, at - begin);
+		begin = at + CKT_IMAGE_CHUNK;
+	}
+	return result || begin >= end ? result : placed(member, r, begin, end - begin);
+}
+
 static CUresult copy_piece(
 	struct ckt_content_thread *member, struct ckt_paused_region *r, uint64_t at)
 {
@@ -206,6 +240,10 @@ static CUresult copy_piece(
 	CUresult result = ckt_content_threads_use_device(member, r->memory.device);
 	if (result)
 		return result;
+	if (r->stored && ckt_swap_store_place(r->stored, at / CKT_IMAGE_CHUNK))
+		/* Whoever has its first chunk copies it all. */
+		return at / CKT_IMAGE_CHUNK % CKT_SWAP_PIECE ? CUDA_SUCCESS
+							     : placed_piece(member, r, at);
 	if (r->stored)
 		return ckt_paused.back ? stored_in(member, r, at, size)
 				       : stored_out(member, r, at, size);
@@ -241,7 +279,12 @@ static int copy_pieces(struct ckt_content_thread *member, void *opaque)
 {
 	struct ckt_worker *worker = opaque;
 	size_t before = 0, region = ckt_paused.first;
-	unsigned device = 0;
+	unsigned device = ckt_paused.devices[member->index];
+	if (member->index >= ckt_paused.crew) {
+		if (!ckt_paused.runs_on)
+			wait_copies(member);
+		return 0;
+	}
 	for (size_t n; !ckt_paused.error && (n = ckt_paused.next++, true);) {
 		/* The nth piece of all: the numbers only grow. */
 		while (region < ckt_paused.end &&
@@ -259,7 +302,9 @@ static int copy_pieces(struct ckt_content_thread *member, void *opaque)
 		atomic_fetch_add_explicit(&ckt_checkpoint_of(worker)->progress.done,
 			CKT_IMAGE_CHUNK, memory_order_relaxed);
 	}
-	wait_copies(member);
+	ckt_paused.devices[member->index] = device;
+	if (!ckt_paused.runs_on || ckt_paused.error)
+		wait_copies(member);
 	return ckt_paused.error ? -EIO : 0;
 }
 
@@ -335,18 +380,47 @@ void ckt_paused_note_hashes(size_t first, size_t end)
 void ckt_paused_begin(struct ckt_worker *worker, bool back, uint64_t bytes)
 {
 	ckt_paused.back = back;
-	ckt_paused.moved = 0;
+	ckt_paused.moved = ckt_paused.direct = 0;
+	ckt_paused.copy_ns = 0;
 	ckt_paused.store_error = 0;
 	ckt_content_threads_look(worker);
 	ckt_progress_begin(&ckt_checkpoint_of(worker)->progress, back ? "resume" : "pause", bytes);
 }
 
-CUresult ckt_paused_copy(struct ckt_worker *worker, size_t first, size_t end)
+/* Whether the GPU moves all of the range by itself. */
+static bool is_pinned(size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		const struct ckt_paused_region *r = &ckt_paused.regions[i];
+		for (size_t chunk = 0; !r->stored || chunk < r->stored->chunk_count;
+			chunk += CKT_SWAP_PIECE)
+			if (!r->stored || !ckt_swap_store_place(r->stored, chunk))
+				return false;
+	}
+	return true;
+}
+
+void ckt_paused_copy_begin(struct ckt_worker *worker, size_t first, size_t end, bool runs_on)
 {
 	ckt_paused.first = first;
 	ckt_paused.end = end;
 	ckt_paused.next = 0;
 	ckt_paused.error = 0;
-	ckt_content_threads_run(copy_pieces, worker);
+	ckt_paused.crew = is_pinned(first, end) ? PINNED_CREW : CKT_CREW_SIZE;
+	ckt_paused.runs_on = runs_on;
+	ckt_paused.begun_ns = ckt_now_ns();
+	ckt_content_threads_begin(copy_pieces, worker);
+}
+
+CUresult ckt_paused_copy_end(void)
+{
+	ckt_content_threads_wait();
+	ckt_paused.copy_ns += ckt_now_ns() - ckt_paused.begun_ns;
 	return (CUresult)ckt_paused.error;
+}
+
+CUresult ckt_paused_drain(struct ckt_worker *worker)
+{
+	ckt_paused_copy_begin(worker, 0, 0, false);
+	return ckt_paused_copy_end();
 }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checkpoint/content_threads.h"
 #include "checkpoint/kernels/hash.h"
 #include "checkpoint/memory_operations.h"
 
@@ -41,11 +42,17 @@ extern struct ckt_paused {
 	uint64_t bytes;
 	bool swapped; /* to the swap store */
 	_Atomic uint64_t moved;
+	_Atomic uint64_t direct; /* of them, by the GPU into pinned memory */
+	int64_t copy_ns;         /* of all steps */
 	_Atomic int store_error;
 	/* The copy that runs. */
 	size_t first, end;
 	_Atomic size_t next; /* piece, counted from the first region's */
 	bool back;
+	unsigned crew; /* threads that take part */
+	bool runs_on;
+	unsigned devices[CKT_CREW_SIZE]; /* by thread: whose copies may run on */
+	int64_t begun_ns;
 	_Atomic int error;
 } ckt_paused;
 
@@ -65,7 +72,13 @@ void ckt_paused_hide(size_t first, size_t end);
 void ckt_paused_hash(struct ckt_worker *worker);
 /* Begins the copies of an operation, of so many bytes. */
 void ckt_paused_begin(struct ckt_worker *worker, bool back, uint64_t bytes);
-/* Precondition: shown. */
-CUresult ckt_paused_copy(struct ckt_worker *worker, size_t first, size_t end);
+/*
+ * Begins a copy of the range; one at a time.  Precondition: shown.  runs_on: a copy from pinned memory
+ * may still run after ckt_paused_copy_end, until that of a copy that does not run on, or
+ * ckt_paused_drain.
+ */
+void ckt_paused_copy_begin(struct ckt_worker *worker, size_t first, size_t end, bool runs_on);
+CUresult ckt_paused_copy_end(void);
+CUresult ckt_paused_drain(struct ckt_worker *worker);
 /* What was copied to pinned memory of the store is known from here on. */
 void ckt_paused_note_hashes(size_t first, size_t end);

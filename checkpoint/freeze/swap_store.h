@@ -68,8 +68,8 @@ int ckt_swap_store_read(
  */
 uint8_t *ckt_swap_store_map(struct ckt_swap_region *region, int node);
 /*
- * Pins what has no holes, piece by piece, until all is pinned or *stop is not 0.  Precondition: a context is
- * current, and no swap runs.
+ * Pins what has no holes, piece by piece, until all is pinned, or *stop is not 0 and a few have been.
+ * Precondition: a context is current, and no swap runs.
  */
 void ckt_swap_store_pin(const _Atomic unsigned *stop);
 /* Before the chunk may become a hole.  Precondition: as there, and nothing is copied. */
