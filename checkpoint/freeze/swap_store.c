@@ -26,15 +26,9 @@
 /* Below the staging memory, far from where the loader and the driver put things. */
 #define MAPS_BASE 0x180000000000ull
 
-enum {
-	NODES_MAX = 1024,
-	/*
-	 * Pieces that are pinned although somebody waits: two sessions that take turns all the time
-	 * would else never have pinned memory.  An H200's driver pins 4 GiB in 0.2 s; copies of that
-	 * much without take as long.
-	 */
-	PIN_LEAST = 128,
-};
+enum { NODES_MAX = 1024 };
+
+unsigned ckt_swap_pin_least = 128;
 
 static struct {
 	int fd;
@@ -230,26 +224,6 @@ static int write_all(const uint8_t *data, size_t size, uint64_t offset)
 }
 
 /*
- * Where there is no room, a touch would end the process.  Threads that populate their parts of the
- * mapping do not wait for each other, as they would in fallocate; and what is mapped is pinned ten
- * times as fast.
- */
-static int reserve(struct ckt_swap_region *region, size_t chunk, size_t size)
-{
-	uint8_t *at = region->map + chunk * CKT_IMAGE_CHUNK;
-	if (madvise(at, size, MADV_POPULATE_WRITE) == 0)
-		return 0;
-	if (errno == EFAULT || errno == ENOMEM)
-		return -ENOSPC;
-	/* A kernel before 5.14. */
-	while (fallocate(
-		store.fd, 0, (off_t)(region->offset + chunk * CKT_IMAGE_CHUNK), (off_t)size))
-		if (errno != EINTR)
-			return -errno;
-	return 0;
-}
-
-/*
  * Writes of several threads to one memory file wait for each other in the kernel, copies to its
  * mapping do not.
  */
@@ -258,9 +232,14 @@ static int put(struct ckt_swap_region *region, size_t chunk, const void *data, s
 	uint64_t offset = region->offset + chunk * CKT_IMAGE_CHUNK;
 	if (!store.in_memory || !region->map)
 		return write_all(data, size, offset);
-	int error = region->states[chunk] == CKT_SWAP_STORED ? 0 : reserve(region, chunk, size);
-	if (error)
-		return error;
+	/*
+	 * Where there is no room, a touch would end the process.  Threads that populate the mapping
+	 * side by side instead are slower (4.5 GB/s, against 5.6 here on an H200's host).
+	 */
+	while (region->states[chunk] != CKT_SWAP_STORED &&
+		fallocate(store.fd, 0, (off_t)offset, (off_t)size))
+		if (errno != EINTR)
+			return -errno;
 	memcpy(region->map + chunk * CKT_IMAGE_CHUNK, data, size);
 	return 0;
 }
@@ -379,7 +358,7 @@ void ckt_swap_store_pin(const _Atomic unsigned *stop)
 	for (struct ckt_swap_region *r = store.regions; store.in_memory && r; r = r->next)
 		for (size_t i = 0; r->map && i < r->chunk_count; i += CKT_SWAP_PIECE) {
 			size_t piece = i / CKT_SWAP_PIECE;
-			if (store.cannot_pin || (*stop && count >= PIN_LEAST))
+			if (store.cannot_pin || (*stop && count >= ckt_swap_pin_least))
 				return;
 			if (r->pinned[piece] || has_holes(r, piece))
 				continue;

@@ -68,6 +68,12 @@ int ckt_swap_store_read(
  */
 uint8_t *ckt_swap_store_map(struct ckt_swap_region *region, int node);
 /*
+ * Pieces that are pinned although somebody waits: two sessions that take turns all the time would
+ * else never have pinned memory.  An H200's driver pins 4 GiB in 0.2 s; copies of that much that are
+ * not pinned take as long.  A test changes it.
+ */
+extern unsigned ckt_swap_pin_least;
+/*
  * Pins what has no holes, piece by piece, until all is pinned, or *stop is not 0 and a few have been.
  * Precondition: a context is current, and no swap runs.
  */

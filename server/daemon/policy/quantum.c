@@ -98,15 +98,22 @@ int64_t ckt_quantum_length_ns(const struct ckt_quantum *quantum,
 	return length > cost ? length : cost;
 }
 
-/* How long it has to be idle before it leaves for that waiter. */
+/*
+ * How long it has to be idle before it leaves for that waiter.  An idle time that is longer than the
+ * longer way is long enough: what waits has then come in before the member wants to.  With twice a
+ * switch as the limit, two programs that answer in turn took three times as long every second time,
+ * because the idle time of one is the answer of the other.
+ */
 static int64_t patience_ns(const struct ckt_quantum *quantum,
 	const struct ckt_quantum_member *member, const struct ckt_quantum_member *waiter,
 	unsigned gpu)
 {
-	int64_t twice = 2 * ckt_quantum_cost_ns(quantum, member, waiter, gpu);
-	return member->gap_ns >= twice || twice < CKT_QUANTUM_IDLE_LEAST_NS
+	int64_t both = ckt_quantum_cost_ns(quantum, member, waiter, gpu);
+	int64_t out = (int64_t)((double)member->here[gpu] * quantum->out_ns_per_byte);
+	int64_t longer = out > both - out ? out : both - out;
+	return member->gap_ns >= longer || 2 * both < CKT_QUANTUM_IDLE_LEAST_NS
 		? CKT_QUANTUM_IDLE_LEAST_NS
-		: twice;
+		: 2 * both;
 }
 
 /* ---- Gangs */
@@ -458,7 +465,9 @@ static void count(struct ckt_quantum_member *member, int64_t now_ns)
 void ckt_quantum_left(struct ckt_quantum *quantum, struct ckt_quantum_member *member,
 	uint64_t bytes, int64_t ns, int64_t now_ns)
 {
-	measure(&quantum->out_ns_per_byte, bytes, ns);
+	/* The first time the host makes the pages for it, which takes ten times as long. */
+	if (member->outs)
+		measure(&quantum->out_ns_per_byte, bytes, ns);
 	count(member, now_ns);
 	member->outs++;
 	member->out = true;

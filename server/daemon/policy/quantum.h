@@ -13,8 +13,8 @@
  * While all fit nobody wants, and nothing is decided.  Otherwise the member that has waited longest
  * is served.  If it does not fit, members leave that need the GPU least:
  *
- *	1. who is idle: at once if its idle times are long compared with a switch, as seen so far;
- *	   otherwise once it has been idle for twice a switch
+ *	1. who is idle: at once if its idle times are longer than the longer way of a switch, as seen
+ *	   so far; otherwise once it has been idle for twice a switch
  *	2. whose quantum is over: the lowest priority, then the lowest weight, then the longest on the GPU
  *
  * No member leaves if that does not make room enough.  A quantum follows from what a switch between

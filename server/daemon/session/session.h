@@ -117,7 +117,7 @@ struct ckt_session {
 	/* the cgroup of the program, of a local client; empty: not known */
 	char container[CKT_LIMIT_NAME_MAX + 1];
 	uint32_t next_xid;
-	unsigned last_replies; /* turns that the loop took to read them after the worker's end */
+	unsigned last_replies;  /* turns that the loop took to read them after the worker's end */
 	struct ckt_timer timer; /* start, or kill */
 	struct ckt_wait *on_started, *on_gone;
 	/*

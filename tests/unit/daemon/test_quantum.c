@@ -154,6 +154,11 @@ static void test_idle(void)
 	ckt_quantum_note(&members[0], now);
 	now += CKT_QUANTUM_IDLE_LEAST_NS;
 	IS(decide(0), CKT_QUANTUM_EVICT);
+	/* Longer than the longer way of a switch is long enough: two programs answer in turn. */
+	members[0].gap_ns = cost / 2;
+	IS(decide(0), CKT_QUANTUM_EVICT);
+	members[0].gap_ns = cost / 2 - 1;
+	IS(decide(0), CKT_QUANTUM_WAIT);
 	/* Short times of idleness teach it the contrary. */
 	for (int i = 0; i < 10; i++) {
 		members[0].idle_since_ns = now;

@@ -127,13 +127,14 @@ static void test_swap(void)
 		IS(copy[0], 7);
 		IS(copy[CKT_IMAGE_CHUNK], 0);
 		IS(copy[SIZE - 4], 8);
-		/* What has no hole is pinned from here on, unless somebody waits. */
+		/* What has no hole is pinned from here on; while somebody waits, only a few pieces. */
 		struct ckt_region physical = {.physical = ID(PHYSICAL, 1), .size = PHYSICAL};
 		struct ckt_region holes = {.address = memory, .size = SIZE};
 		_Atomic unsigned waiting = 1;
+		ckt_swap_pin_least = 0;
 		ckt_pause_pin(&ckt_worker, &waiting);
 		YES(!ckt_swap_store_place(ckt_swap_store_region(&physical), 0) == !round);
-		waiting = 0;
+		ckt_swap_pin_least = 100;
 		ckt_pause_pin(&ckt_worker, &waiting);
 		YES(ckt_swap_store_place(ckt_swap_store_region(&physical), 0) != NULL);
 		YES(ckt_swap_store_place(ckt_swap_store_region(&holes), 0) == NULL);
