@@ -36,7 +36,7 @@ static bool same_secret(const uint8_t *a, const uint8_t *b)
 }
 
 /* Precondition: lock held. */
-static struct ckt_ipc_export *find_secret(uint32_t kind, const uint8_t *secret)
+struct ckt_ipc_export *ckt_ipc_find_secret(uint32_t kind, const uint8_t *secret)
 {
 	struct ckt_ipc_export *e = ckt_ipc.exports;
 	while (e && (e->handle.kind != kind || !same_secret(e->handle.secret, secret)))
@@ -73,8 +73,12 @@ static bool have_open_of(const char session[CKT_IPC_SESSION])
 static void answer_fetch(
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *answer, int *ret_fd)
 {
-	const struct ckt_ipc_export *e = find_secret(question->kind, question->secret);
-	if (ckt_ipc.closed || (!e && ckt_ipc.loading)) {
+	const struct ckt_ipc_export *e = ckt_ipc_find_secret(question->kind, question->secret);
+	bool again = question->want == CKT_IPC_AGAIN;
+	if (ckt_ipc.together)
+		ckt_ipc.wanted = true;
+	if ((ckt_ipc.closed && !again) || (!e && ckt_ipc.loading) ||
+		(e && ckt_ipc.together && e->fd < 0 && question->kind != CKT_IPC_EVENT)) {
 		answer->found = CKT_IPC_LATER;
 		return;
 	}
@@ -96,7 +100,7 @@ void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name,
 	int fd = -1;
 	if (ckt_ipc_hear(connection, &question)) {
 		pthread_mutex_lock(&worker->mail_lock);
-		answer.held = worker->checkpoint.hold.wanted;
+		answer.held = worker->checkpoint.hold.wanted ? CKT_IPC_WITH_JOB : 0;
 		memcpy(answer.job, worker->job, sizeof answer.job);
 		answer.copy = worker->copy;
 		pthread_mutex_unlock(&worker->mail_lock);
@@ -106,11 +110,13 @@ void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name,
 			sizeof answer.session);
 		if (question.restoring)
 			answer.copy = ckt_ipc.restored_copy;
-		if (question.want == CKT_IPC_FETCH)
+		answer.held |= ckt_ipc.together ? CKT_IPC_TOGETHER : 0;
+		if (question.want == CKT_IPC_FETCH || question.want == CKT_IPC_AGAIN)
 			answer_fetch(&question, &answer, &fd);
 		else if (question.want == CKT_IPC_STILL)
-			answer.found = find_secret(question.kind, question.secret) ? CKT_IPC_HERE
-										   : CKT_IPC_NONE;
+			answer.found = ckt_ipc_find_secret(question.kind, question.secret)
+				? CKT_IPC_HERE
+				: CKT_IPC_NONE;
 		else if (question.want == CKT_IPC_OPEN)
 			answer.found = have_open_of(question.session) ? CKT_IPC_HERE : CKT_IPC_NONE;
 		pthread_mutex_unlock(&ckt_ipc.lock);
@@ -405,8 +411,10 @@ static struct ckt_ipc_import *remove_import(uint32_t kind, uint64_t id)
 static void drop(struct ckt_worker *worker, struct ckt_ipc_import *import)
 {
 	uint64_t base = import->id - import->offset;
-	ckt_driver.cuMemUnmap(base, import->whole);
-	ckt_driver.cuMemRelease(import->piece);
+	if (!import->away) {
+		ckt_driver.cuMemUnmap(base, import->whole);
+		ckt_driver.cuMemRelease(import->piece);
+	}
 	ckt_memory_unreserve(&ckt_worker_device_of(worker, base)->memory, base, import->whole);
 	free(import);
 }
@@ -543,7 +551,8 @@ int ckt_worker_physical_import(struct ckt_wcall *call)
 		new_import(worker, args.handle, args.handle_len, CKT_IPC_PHYSICAL);
 	if (!import)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct ckt_ipc_export *own = find_secret(CKT_IPC_PHYSICAL, import->handle.secret);
+	const struct ckt_ipc_export *own =
+		ckt_ipc_find_secret(CKT_IPC_PHYSICAL, import->handle.secret);
 	if (own) {
 		res.id = own->id;
 		free(import);

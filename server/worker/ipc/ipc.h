@@ -33,6 +33,35 @@ void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context);
 void ckt_ipc_physical_gone(uint64_t id);
 void ckt_ipc_event_gone(uint64_t id);
 
+/* ---- ipc_together.c: leaving the GPU together with the sessions that memory is shared with */
+
+/* Whether anything is. */
+bool ckt_ipc_shares(void);
+/*
+ * From begin to end the session stands still with the others: what it shares is no reason any more why it
+ * cannot be frozen, or leave.
+ */
+void ckt_ipc_together_begin(void);
+void ckt_ipc_together_end(void);
+/* Somebody asked for something of it meanwhile. */
+bool ckt_ipc_together_wanted(void);
+/*
+ * Whether all of them stand still, too, and have what this session opened.  0, or -EBUSY and a sentence.
+ * Precondition of this and the rest: the session is frozen, and all of them are.
+ */
+int ckt_ipc_together_check(struct ckt_worker *worker, char *ret_message, size_t message_size);
+/* Gives up what it opened, and closes the descriptors of its exports, which keep memory alive. */
+void ckt_ipc_together_drop(struct ckt_worker *worker);
+/* The session's own memory is there: it is exported again under the same secrets. */
+void ckt_ipc_together_export(struct ckt_worker *worker);
+/*
+ * Opens again what was given up, at the same addresses.  -EAGAIN: an owner does not have it yet.  What an
+ * owner took along that died does not come back: the addresses stay, and what reads them fails.
+ */
+int ckt_ipc_together_fetch(struct ckt_worker *worker);
+/* Whether the memory at these addresses is exported in one piece. */
+bool ckt_ipc_exports(uint64_t address, uint64_t size);
+
 /* ---- ipc_image.c */
 
 /* Whether anything is shared; then the message says so.  Such a session cannot be paused. */

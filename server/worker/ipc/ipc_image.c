@@ -55,8 +55,8 @@ static void add_other(struct others *others, const char session[CKT_IPC_SESSION]
 static bool stands_with(struct ckt_worker *worker, const struct ckt_ipc_answer *other)
 {
 	pthread_mutex_lock(&worker->mail_lock);
-	bool result = worker->checkpoint.hold.wanted && other->held && *worker->job &&
-		strcmp(worker->job, other->job) == 0;
+	bool result = worker->checkpoint.hold.wanted && other->held & CKT_IPC_WITH_JOB &&
+		*worker->job && strcmp(worker->job, other->job) == 0;
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -132,7 +132,7 @@ static bool look_at_owners(
 
 bool ckt_ipc_is_shared(char *ret_message, size_t message_size)
 {
-	if (!ckt_ipc.export_count && !ckt_ipc.imports)
+	if (ckt_ipc.together || !ckt_ipc_shares())
 		return false;
 	snprintf(ret_message, message_size,
 		"the session shares memory or events with other processes "
@@ -146,7 +146,7 @@ bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t messa
 {
 	struct others others = {.count = 0};
 	char job[CKT_JOB_NAME_MAX + 1], names[NAMED_MAX * (CKT_IPC_SESSION + 2) + 32] = "";
-	if (!ckt_ipc.taker_count && !ckt_ipc.imports)
+	if (ckt_ipc.together || (!ckt_ipc.taker_count && !ckt_ipc.imports))
 		return false;
 	if (!look_at_owners(worker, &others, ret_message, message_size))
 		return true;

@@ -30,6 +30,10 @@ struct ckt_ipc_import {
 	unsigned device;
 	/* which copy of its owner's session it belongs to, as last checked */
 	uint64_t copy;
+	/* Memory that was given up so that its owner could leave (ipc_together.c). */
+	bool away;
+	bool lost;               /* and its owner has died: it never comes back */
+	int64_t absent_since_ms; /* since when nobody knows its owner; 0: somebody does */
 };
 
 /* A worker that fetched something: it may have it open. */
@@ -53,10 +57,14 @@ extern struct ckt_ipc {
 	bool loading;                  /* what is missing may still come */
 	uint64_t restored_copy;        /* which copy the image was taken of; 0: not restored */
 	char session[CKT_IPC_SESSION]; /* of the image; zeros: not restored */
+	bool together;                 /* it stands still with those that it shares with */
+	_Atomic bool wanted;           /* somebody asked meanwhile for something of it */
 } ckt_ipc;
 
-/* How long a restore waits for a session that nobody has seen. */
+/* How long a session that nobody has seen is waited for. */
 extern unsigned ckt_ipc_absent_ms;
+/* Precondition: lock held.  NULL: nothing has it. */
+struct ckt_ipc_export *ckt_ipc_find_secret(uint32_t kind, const uint8_t *secret);
 /* Enters what is shared under the handle, or under a new one if that is NULL. */
 CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object,
 	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);

@@ -73,7 +73,7 @@ static int ask_nth(const char session[CKT_IPC_SESSION], unsigned nth,
 int ckt_ipc_ask_session(const char session[CKT_IPC_SESSION],
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *ret_answer, int *ret_fd)
 {
-	int result = -ESRCH;
+	int result = -ENOENT;
 	if (ret_fd)
 		*ret_fd = -1;
 	for (unsigned nth = 0; nth < CLAIMANTS_MAX; nth++) {
@@ -83,6 +83,8 @@ int ckt_ipc_ask_session(const char session[CKT_IPC_SESSION],
 			break;
 		if (error == -ENOTCONN)
 			return result ? error : result;
+		if (error && result)
+			result = -ESRCH;
 		if (error || (!result && answer.found == CKT_IPC_NONE))
 			continue;
 		result = 0;

@@ -9,6 +9,7 @@
  *	FETCH	give me what has this secret; with `restoring`: only as part of the restore of one cut
  *	STILL	is what has this secret still shared?
  *	OPEN	have you anything open that is mine?
+ *	AGAIN	as FETCH, of what I had open until both of us left the GPU (ipc_together.c)
  *
  * Sessions are found by their ids, and what is restored also by the id in its image, which it
  * claims while it is restored.  Anybody's image may claim an id, so there may be several, and each
@@ -29,7 +30,9 @@ struct ckt_worker;
 
 #define CKT_IPC_TALK_MAGIC "CKTTALK2"
 
-enum ckt_ipc_want { CKT_IPC_FETCH = 1, CKT_IPC_STILL = 2, CKT_IPC_OPEN = 3 };
+enum ckt_ipc_want { CKT_IPC_FETCH = 1, CKT_IPC_STILL = 2, CKT_IPC_OPEN = 3, CKT_IPC_AGAIN = 4 };
+/* Bits of ckt_ipc_answer's `held`. */
+enum ckt_ipc_held { CKT_IPC_WITH_JOB = 1, CKT_IPC_TOGETHER = 2 };
 enum ckt_ipc_found { CKT_IPC_NONE = 0, CKT_IPC_HERE = 1, CKT_IPC_LATER = 2 };
 
 struct ckt_ipc_question {
@@ -43,7 +46,7 @@ struct ckt_ipc_question {
 
 struct ckt_ipc_answer {
 	uint32_t found;
-	uint32_t held;         /* is frozen with its job */
+	uint32_t held;         /* is frozen with its job, or with those that it shares with */
 	uint64_t whole;        /* bytes behind the descriptor */
 	uint64_t offset, size; /* of the allocation */
 	/* the driver's: of an event, which has a descriptor with the soft GPU alone */
@@ -63,8 +66,8 @@ struct ckt_ipc_question ckt_ipc_question(
 	struct ckt_worker *worker, enum ckt_ipc_want want, uint32_t kind, const uint8_t *secret);
 /*
  * Asks the session's worker.  Of several workers that claim the session's id, one that has what is
- * asked for answers before one that has not.  -ESRCH: nobody of this group has that id; -ENOTCONN:
- * there is no server to ask.  ret_fd: NULL, or receives the descriptor that came with the answer,
+ * asked for answers before one that has not.  -ENOENT: nobody of this group has that id; -ESRCH:
+ * none of them answers; -ENOTCONN: there is no server to ask.  ret_fd: NULL, or receives the descriptor that came with the answer,
  * else -1; the caller's.
  */
 int ckt_ipc_ask_session(const char session[CKT_IPC_SESSION],

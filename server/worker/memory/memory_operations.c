@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "rpc/gen/cuda_driver.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/memory/lease.h"
 #include "server/worker/memory/window.h"
 #include "server/worker/worker.h"
@@ -85,6 +86,12 @@ static int visit_extent(
 	unsigned device, const struct ckt_extent *extent, ckt_region_visit *visit, void *opaque)
 {
 	int error = 0;
+	/* What others open comes back in one piece. */
+	if (!extent->parts && ckt_ipc_exports(extent->address, extent->size))
+		return visit(
+			&(struct ckt_region){
+				.device = device, .address = extent->address, .size = extent->size},
+			opaque);
 	for (uint64_t at = 0; at < extent->size && !error; at += CKT_MEMORY_PART)
 		error = visit(
 			&(struct ckt_region){.device = device,
@@ -106,7 +113,7 @@ static int visit_regions(struct ckt_worker *worker, ckt_region_visit *visit, voi
 	}
 	struct ckt_object *object;
 	for (uint32_t cursor = 0; !error && (object = ckt_objects_next(&worker->objects, &cursor));)
-		if (ckt_handle_kind(object->id) == CKT_KIND_PHYSICAL)
+		if (ckt_handle_kind(object->id) == CKT_KIND_PHYSICAL && !object->physical.imported)
 			error = visit(&(struct ckt_region){.device = object->physical.device,
 					      .size = object->physical.size,
 					      .physical = object->id},
@@ -195,35 +202,14 @@ static bool take_lease(struct ckt_worker *worker, unsigned device, uint64_t byte
 		follows ? CKT_LEASE_FOLLOWED : CKT_LEASE_ASKED);
 }
 
-/* The first `count` of them. */
-static void unmap_mappings(struct ckt_worker *worker, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		ckt_driver.cuMemUnmap(
-			worker->vmm.mappings[i].address, worker->vmm.mappings[i].size);
-}
-
 static void unmap_program(struct ckt_worker *worker)
 {
-	unmap_mappings(worker, worker->vmm.mapping_count);
+	ckt_vmm_unmap_all(worker, 0);
 }
 
 static CUresult map_program(struct ckt_worker *worker)
 {
-	for (size_t i = 0; i < worker->vmm.mapping_count; i++) {
-		struct ckt_mapping *m = &worker->vmm.mappings[i];
-		struct ckt_object *object = ckt_objects_find(&worker->objects, m->physical);
-		CUresult result = object ? ckt_driver.cuMemMap(m->address, m->size, m->offset,
-						   object->physical.handle, 0)
-					 : CUDA_ERROR_INVALID_VALUE;
-		if (!result && (result = ckt_vmm_put_access(worker, m)))
-			ckt_driver.cuMemUnmap(m->address, m->size);
-		if (result) {
-			unmap_mappings(worker, i);
-			return result;
-		}
-	}
-	return CUDA_SUCCESS;
+	return ckt_vmm_map_again(worker, 0);
 }
 
 const struct ckt_memory_operations ckt_memory_operations = {

@@ -99,7 +99,8 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physical)
 {
 	ckt_ipc_forget(physical->id);
-	ckt_driver.cuMemRelease(physical->physical.handle);
+	if (!physical->physical.away)
+		ckt_driver.cuMemRelease(physical->physical.handle);
 	if (physical->physical.imported)
 		ckt_ipc_physical_gone(physical->id);
 	else
@@ -140,8 +141,8 @@ CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size,
 	struct ckt_vmm *vmm = &worker->vmm;
 	struct ckt_object *object =
 		ckt_objects_find_kind(&worker->objects, physical, CKT_KIND_PHYSICAL);
-	if (!object || !reserved(vmm, address, size) || offset > object->physical.size ||
-		size > object->physical.size - offset)
+	if (!object || object->physical.away || !reserved(vmm, address, size) ||
+		offset > object->physical.size || size > object->physical.size - offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = ckt_driver.cuMemMap(address, size, offset, object->physical.handle, 0);
 	if (result)
@@ -156,13 +157,29 @@ CUresult ckt_vmm_map(struct ckt_worker *worker, uint64_t address, uint64_t size,
 	return CUDA_SUCCESS;
 }
 
+/* Adjacent mappings of that size.  What is not there any more is not mapped. */
+static CUresult unmap(
+	struct ckt_worker *worker, const struct ckt_mapping *mappings, size_t count, uint64_t size)
+{
+	bool whole = true;
+	for (size_t i = 0; i < count; i++)
+		whole &= !ckt_vmm_is_away(worker, &mappings[i]);
+	if (whole)
+		return ckt_driver.cuMemUnmap(mappings->address, size);
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0; i < count && !result; i++)
+		if (!ckt_vmm_is_away(worker, &mappings[i]))
+			result = ckt_driver.cuMemUnmap(mappings[i].address, mappings[i].size);
+	return result;
+}
+
 CUresult ckt_vmm_unmap(struct ckt_worker *worker, uint64_t address, uint64_t size)
 {
 	struct ckt_vmm *vmm = &worker->vmm;
 	size_t first, count;
 	if (!whole(vmm, address, size, &first, &count))
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_driver.cuMemUnmap(address, size);
+	CUresult result = unmap(worker, &vmm->mappings[first], count, size);
 	if (result)
 		return result;
 	vmm->mapping_count -= count;
@@ -235,6 +252,13 @@ CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, ui
 	return CUDA_SUCCESS;
 }
 
+bool ckt_vmm_is_away(struct ckt_worker *worker, const struct ckt_mapping *mapping)
+{
+	const struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, mapping->physical, CKT_KIND_PHYSICAL);
+	return object && object->physical.away;
+}
+
 CUresult ckt_vmm_put_access(struct ckt_worker *worker, const struct ckt_mapping *mapping)
 {
 	CUresult result = mapping->access
@@ -246,6 +270,49 @@ CUresult ckt_vmm_put_access(struct ckt_worker *worker, const struct ckt_mapping 
 				mapping->writers >> d & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 							  : CU_MEM_ACCESS_FLAGS_PROT_READ);
 	return result;
+}
+
+/* The first `count` mappings. */
+static void unmap_first(struct ckt_worker *worker, uint64_t physical, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct ckt_mapping *m = &worker->vmm.mappings[i];
+		if ((!physical || m->physical == physical) && !ckt_vmm_is_away(worker, m))
+			ckt_driver.cuMemUnmap(m->address, m->size);
+	}
+}
+
+void ckt_vmm_unmap_all(struct ckt_worker *worker, uint64_t physical)
+{
+	unmap_first(worker, physical, worker->vmm.mapping_count);
+}
+
+static CUresult map_one(struct ckt_worker *worker, const struct ckt_mapping *m)
+{
+	struct ckt_object *object =
+		ckt_objects_find_kind(&worker->objects, m->physical, CKT_KIND_PHYSICAL);
+	if (!object)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		ckt_driver.cuMemMap(m->address, m->size, m->offset, object->physical.handle, 0);
+	if (!result && (result = ckt_vmm_put_access(worker, m)))
+		ckt_driver.cuMemUnmap(m->address, m->size);
+	return result;
+}
+
+CUresult ckt_vmm_map_again(struct ckt_worker *worker, uint64_t physical)
+{
+	for (size_t i = 0; i < worker->vmm.mapping_count; i++) {
+		const struct ckt_mapping *m = &worker->vmm.mappings[i];
+		if ((physical && m->physical != physical) || ckt_vmm_is_away(worker, m))
+			continue;
+		CUresult result = map_one(worker, m);
+		if (result) {
+			unmap_first(worker, physical, i);
+			return result;
+		}
+	}
+	return CUDA_SUCCESS;
 }
 
 CUresult ckt_vmm_free(struct ckt_worker *worker, uint64_t address, uint64_t size)

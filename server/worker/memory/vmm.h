@@ -16,6 +16,7 @@
 
 #include <cuda.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ckt_object;
@@ -55,6 +56,14 @@ CUresult ckt_vmm_set_peer_access(struct ckt_worker *worker, uint64_t address, ui
 	unsigned device, unsigned access);
 /* Tells the driver what access a mapping has that was just mapped, again or for the first time. */
 CUresult ckt_vmm_put_access(struct ckt_worker *worker, const struct ckt_mapping *mapping);
+/* Whether it is of memory of another session that was given up (ipc_together.c): nothing is mapped. */
+bool ckt_vmm_is_away(struct ckt_worker *worker, const struct ckt_mapping *mapping);
+/*
+ * What the program has mapped of that physical memory, of all of it that is there for 0: mapped again, or an
+ * error and nothing; or not mapped for a while.
+ */
+CUresult ckt_vmm_map_again(struct ckt_worker *worker, uint64_t physical);
+void ckt_vmm_unmap_all(struct ckt_worker *worker, uint64_t physical);
 /* Frees a reservation without mappings. */
 CUresult ckt_vmm_free(struct ckt_worker *worker, uint64_t address, uint64_t size);
 /* An address at which the whole of the physical memory can be read and written, or 0. */

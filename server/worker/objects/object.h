@@ -108,6 +108,7 @@ struct ckt_object {
 			uint64_t handle;      /* the driver's */
 			unsigned compression; /* CUmemAllocationCompType, as asked for */
 			bool imported; /* belongs to another session, which is charged for it */
+			bool away;     /* imported, and given up while its owner is off the GPU */
 		} physical;
 		struct ckt_library_object *library; /* owned; see libs/libs.h */
 		struct ckt_lib_call *lib_call;      /* owned; see libs/state.h */

@@ -65,6 +65,7 @@ static void note_sleep(struct ckt_activity *page, const struct ckt_worker *worke
 		: !worker->client_sleeps ? CKT_ACTIVITY_SLEEP_OLD_CLIENT
 					 : CKT_ACTIVITY_SLEEP_MAY;
 	__atomic_store_n(&page->sleep, sleep, __ATOMIC_RELAXED);
+	__atomic_store_n(&page->shares, ckt_ipc_shares(), __ATOMIC_RELAXED);
 }
 
 bool ckt_activity_sleeps(struct ckt_worker *worker)

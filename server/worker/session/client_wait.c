@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
 
@@ -20,7 +21,7 @@ bool ckt_executor_wait_client(struct ckt_worker *worker, bool listen, int timeou
 	bool has = input->tail > input->head || input->ahead_tail > input->ahead_head;
 	pthread_mutex_unlock(&input->lock);
 	if (listen &&
-		(another || (open && has) ||
+		(another || ckt_ipc_together_wanted() || (open && has) ||
 			(open && ckt_transport_ready(client, CKT_TRANSPORT_READ))))
 		return true;
 	struct pollfd fds[2] = {{.fd = worker->wake_fd, .events = POLLIN}};

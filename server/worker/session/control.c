@@ -236,7 +236,7 @@ static bool may_control(struct ckt_transport *connection)
 
 /* The effect of a connection's end: nothing else keeps a session that it preloaded or held. */
 struct bond {
-	bool preloaded, held, stopped;
+	bool preloaded, held, stopped, together;
 };
 
 static struct bond serve(
@@ -275,6 +275,7 @@ static struct bond serve(
 		bond.preloaded |= request.ahead;
 		bond.held |= request.held;
 		bond.stopped |= request.stopped;
+		bond.together |= request.together;
 		if (result)
 			return bond;
 	}
@@ -306,6 +307,8 @@ static void *control_thread(void *opaque)
 					: "the session that was to move here stays at its server");
 		if (bond.held)
 			ckt_operation_let_go(opaque);
+		if (bond.together)
+			ckt_operation_leader_gone(opaque);
 		if (bond.stopped)
 			ckt_hold_set(opaque, CKT_HOLD_END, 0, 0, NULL, 0);
 		ckt_transport_close(&connection);

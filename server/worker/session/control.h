@@ -34,6 +34,8 @@ struct ckt_request {
 	 * the session was frozen until RELEASE: it continues when this connection ends without it
 	 */
 	bool held;
+	/* the session stands still with others: each goes on by itself when this connection ends */
+	bool together;
 };
 
 /* 0 or -errno: the connection cannot be used any more. */
@@ -46,6 +48,8 @@ int ckt_worker_control_reply_with(
  * continue.
  */
 void ckt_operation_let_go(struct ckt_worker *worker);
+/* The same for one that stands still with those that it shares memory with; returns once it has gone on. */
+void ckt_operation_leader_gone(struct ckt_worker *worker);
 /* START has succeeded. */
 bool ckt_worker_control_started(void);
 

@@ -7,6 +7,7 @@
  *	running --PAUSE--> paused --UNPAUSE--> running ; what is paused can be saved, held and ended too
  *	running --SWAP_OUT--> swapped --SWAP_IN, or a command of the client's--> running ; swapped is paused, but for what ends it;
  *	swapped --PAUSE--> paused, with its memory where it is
+ *	running --TOGETHER STOP, DROP, OUT--> swapped, with those that it shares memory with --IN, GO--> running
  *
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
  */
@@ -33,11 +34,19 @@
 #include "rpc/gen/cuda_driver.h"
 #include "rpc/net.h"
 #include "server/worker/ipc/ipc.h"
+#include "server/worker/memory/lease.h"
 #include "server/worker/session/automatic.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_operations.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/worker.h"
+
+enum {
+	/* Of a session that goes on after its owners: between two looks, and how long. */
+	TOGETHER_LOOK_NS = 2000000,
+	TOGETHER_ALONE_NS = 100000000,
+	TOGETHER_GO_MS = 20000,
+};
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool held;                /* frozen until RELEASE */
@@ -58,11 +67,30 @@ static struct {
 	uint64_t outs, ins, out_bytes, in_bytes, out_us, in_us;
 } swap;
 
+/*
+ * Under operation_lock, but for alone: it stands still with the sessions that it shares memory with.  The
+ * connection that said so leads all of them; when it ends, each goes on by itself.
+ */
+static struct {
+	bool stopped, dropped;
+	_Atomic bool alone;
+} tied;
+
+/* Precondition: operation_lock held. */
+static bool is_tied(char *ret_message, size_t message_size)
+{
+	if (tied.stopped)
+		snprintf(ret_message, message_size,
+			"the session is off the GPU together with those that it shares memory with: "
+			"bring them in first, with cricketctl swap in");
+	return tied.stopped;
+}
+
 /* Precondition: operation_lock held. */
 static int freeze(
 	struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
 {
-	if (held || worker->checkpoint.paused)
+	if (held || tied.stopped || worker->checkpoint.paused)
 		return 0;
 	ckt_progress_begin(&worker->checkpoint.progress, "freeze", 0);
 	int error = ckt_checkpoint_freeze(worker, deadline_ms, ret_message, message_size);
@@ -77,7 +105,7 @@ static int freeze(
 /* Precondition: operation_lock held.  Lets the session continue if nothing holds it. */
 static void thaw(struct ckt_worker *worker)
 {
-	if (!held && !worker->checkpoint.paused)
+	if (!held && !tied.stopped && !worker->checkpoint.paused)
 		ckt_checkpoint_thaw(worker, false);
 }
 
@@ -117,6 +145,8 @@ static int save(struct ckt_request *request)
 		snprintf(message, sizeof message,
 			"there is nothing to save, or the call came without a file "
 			"broker");
+	} else if (is_tied(message, sizeof message)) {
+		res.status = -EBUSY;
 	} else if (!(res.status = ckt_separable_check(worker, message, sizeof message))) {
 		ckt_content_threads_prepare();
 		res.status = freeze(worker, args.deadline_ms, message, sizeof message);
@@ -156,6 +186,8 @@ static int save2_locked(
 			"an image in memory cannot build on another");
 		return -EINVAL;
 	}
+	if (is_tied(res->message, CKT_MESSAGE_MAX))
+		return -EBUSY;
 	/* Checked before anything is frozen. */
 	int refused = ckt_separable_check(worker, res->message, CKT_MESSAGE_MAX);
 	if (!refused && args->incremental)
@@ -388,7 +420,9 @@ static int pause_session(struct ckt_request *request)
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
 	operation_begin();
-	if (swap.out) {
+	if (is_tied(message, sizeof message)) {
+		res.status = -EBUSY;
+	} else if (swap.out) {
 		/* The memory is not on the GPU any more; only what ends it changes. */
 		set_paused(worker, true);
 		swap.out = false;
@@ -429,7 +463,9 @@ static int unpause(struct ckt_request *request)
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	uint64_t bytes = 0;
 	operation_begin();
-	if (!worker->checkpoint.paused) {
+	if (is_tied(message, sizeof message)) {
+		res.status = -EBUSY;
+	} else if (!worker->checkpoint.paused) {
 		snprintf(message, sizeof message, "the session is not paused");
 	} else {
 		res.status = go_on(worker, &bytes, message, sizeof message);
@@ -545,7 +581,9 @@ static int swap_out(struct ckt_request *request, bool yields)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_swap_res done = {.message = message};
 	operation_begin();
-	done.status = yields ? ckt_separable_check(request->worker, message, sizeof message) : 0;
+	done.status = is_tied(message, sizeof message) ? -EBUSY
+		: yields ? ckt_separable_check(request->worker, message, sizeof message)
+			 : 0;
 	if (!done.status)
 		done.status = swap_out_locked(request, &args, &done);
 	ckt_progress_end(&request->worker->checkpoint.progress);
@@ -571,7 +609,9 @@ static int swap_in(struct ckt_request *request, bool follows)
 	uint64_t bytes = 0;
 	int status = -EINVAL;
 	operation_begin();
-	if (!swap.out)
+	if (is_tied(message, sizeof message))
+		status = -EBUSY;
+	else if (!swap.out)
 		snprintf(message, sizeof message, "the session is not swapped");
 	else if (!(status = come_in(worker, follows, &bytes, message, sizeof message)))
 		thaw(worker);
@@ -583,6 +623,175 @@ static int swap_in(struct ckt_request *request, bool follows)
 	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
 	pthread_mutex_unlock(&operation_lock);
 	return result;
+}
+
+/* ---- Together with the sessions that it shares memory with */
+
+/* Preconditions of all: operation_lock held. */
+static int stop_together(
+	struct ckt_worker *worker, unsigned deadline_ms, char *ret_message, size_t message_size)
+{
+	if (tied.stopped)
+		return 0;
+	if (!ckt_worker_control_started() || worker->checkpoint.paused || held) {
+		snprintf(ret_message, message_size, "%s",
+			held ? "the session is held: swap it when that is over"
+			     : "the session is paused, or has not begun");
+		return -EBUSY;
+	}
+	int error = ckt_separable_check(worker, ret_message, message_size);
+	if (error)
+		return error;
+	ckt_ipc_together_begin();
+	error = freeze(worker, deadline_ms, ret_message, message_size);
+	if (!error && ckt_fault_reached(CKT_FAULT_TOGETHER_STOPPED)) {
+		snprintf(ret_message, message_size, "CRICKET_FAULT made this step fail");
+		ckt_checkpoint_thaw(worker, false);
+		error = -EIO;
+	}
+	if (error)
+		ckt_ipc_together_end();
+	tied.stopped = !error;
+	return error;
+}
+
+static int drop_together(struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	int error = tied.dropped ? 0 : ckt_ipc_together_check(worker, ret_message, message_size);
+	if (error)
+		return error;
+	/* Also what came back meanwhile: it could not come in with the others. */
+	ckt_ipc_together_drop(worker);
+	tied.dropped = true;
+	ckt_fault_reached(CKT_FAULT_TOGETHER_DROPPED);
+	return 0;
+}
+
+static int out_together(
+	struct ckt_request *request, const ckt_worker_together_args *args, ckt_worker_swap_res *res)
+{
+	const ckt_worker_swap_out_args out = {.limit_bytes = args->limit_bytes};
+	if (swap.out)
+		return 0;
+	if (ckt_fault_reached(CKT_FAULT_TOGETHER_LEFT)) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "CRICKET_FAULT made this step fail");
+		return -EIO;
+	}
+	return swap_out_locked(request, &out, res);
+}
+
+static int in_together(struct ckt_worker *worker, ckt_worker_swap_res *res)
+{
+	uint64_t bytes = 0;
+	int error = swap.out ? come_in(worker, false, &bytes, res->message, CKT_MESSAGE_MAX) : 0;
+	res->bytes = bytes;
+	res->moved_bytes = error ? 0 : ckt_pause_moved();
+	if (error)
+		return error;
+	ckt_fault_reached(CKT_FAULT_TOGETHER_CAME);
+	ckt_ipc_together_export(worker);
+	return 0;
+}
+
+/* -EAGAIN: an owner does not have its memory yet. */
+static int go_together(struct ckt_worker *worker)
+{
+	if (!tied.stopped)
+		return 0;
+	ckt_fault_reached(CKT_FAULT_TOGETHER_GOES);
+	ckt_ipc_together_export(worker);
+	if (tied.dropped && ckt_ipc_together_fetch(worker))
+		return -EAGAIN;
+	tied.stopped = tied.dropped = false;
+	ckt_ipc_together_end();
+	thaw(worker);
+	return 0;
+}
+
+/* Waits for owners, as long as the leader of all stays. */
+static int await_together(struct ckt_worker *worker)
+{
+	const struct timespec piece = {.tv_nsec = TOGETHER_LOOK_NS};
+	int64_t deadline = ckt_net_now_ms() + TOGETHER_GO_MS;
+	int error;
+	while ((error = go_together(worker)) && ckt_net_now_ms() < deadline)
+		nanosleep(&piece, NULL);
+	return error;
+}
+
+static int together_locked(
+	struct ckt_request *request, const ckt_worker_together_args *args, ckt_worker_swap_res *res)
+{
+	struct ckt_worker *worker = request->worker;
+	if (args->step != CKT_TOGETHER_STOP && args->step != CKT_TOGETHER_GO && !tied.stopped) {
+		snprintf(res->message, CKT_MESSAGE_MAX, "the session was not stopped before");
+		return -EINVAL;
+	}
+	switch (args->step) {
+	case CKT_TOGETHER_STOP:
+		return stop_together(worker, args->deadline_ms, res->message, CKT_MESSAGE_MAX);
+	case CKT_TOGETHER_DROP:
+		return drop_together(worker, res->message, CKT_MESSAGE_MAX);
+	case CKT_TOGETHER_OUT:
+		return tied.dropped ? out_together(request, args, res) : -EINVAL;
+	case CKT_TOGETHER_IN:
+		return in_together(worker, res);
+	case CKT_TOGETHER_GO:
+		return swap.out ? -EBUSY : await_together(worker);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int together(struct ckt_request *request)
+{
+	ckt_worker_together_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_together_args, &args);
+	if (result)
+		return result;
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_swap_res done = {.message = message};
+	operation_begin();
+	atomic_store(&tied.alone, false);
+	done.status = together_locked(request, &args, &done);
+	ckt_progress_end(&request->worker->checkpoint.progress);
+	ckt_worker_swap_res res = swap_facts(request->worker);
+	res.status = done.status;
+	res.message = message;
+	res.bytes = done.bytes;
+	res.moved_bytes = done.moved_bytes;
+	request->together = tied.stopped;
+	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+	pthread_mutex_unlock(&operation_lock);
+	return result;
+}
+
+/* One try to come in, or to go on.  False: there is nothing left to do. */
+static bool go_alone(struct ckt_worker *worker)
+{
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_swap_res res = {.message = message};
+	operation_begin();
+	if (tied.stopped && atomic_load(&tied.alone) && !in_together(worker, &res))
+		go_together(worker);
+	bool more = tied.stopped && atomic_load(&tied.alone);
+	pthread_mutex_unlock(&operation_lock);
+	return more;
+}
+
+void ckt_operation_leader_gone(struct ckt_worker *worker)
+{
+	const struct timespec piece = {.tv_nsec = TOGETHER_ALONE_NS};
+	operation_begin();
+	bool alone = tied.stopped;
+	if (alone) {
+		ckt_info(
+			"no connection leads the sessions that share memory any more: this one continues");
+		atomic_store(&tied.alone, true);
+	}
+	pthread_mutex_unlock(&operation_lock);
+	while (alone && go_alone(worker))
+		nanosleep(&piece, NULL);
 }
 
 static int swap_look(struct ckt_request *request)
@@ -608,7 +817,11 @@ bool ckt_operation_come_in(struct ckt_worker *worker)
 	atomic_fetch_sub(&waiting, 1);
 	if (busy)
 		return false;
-	bool wanted = swap.out && !held && worker->checkpoint.swapped;
+	bool wanted = swap.out && !held && worker->checkpoint.swapped && !tied.stopped;
+	/* Its server brings all of them in. */
+	uint64_t total, left;
+	if (tied.stopped && !atomic_load(&tied.alone))
+		ckt_lease_info(worker->devices[0].number, &total, &left);
 	int error = wanted ? come_in(worker, false, &bytes, message, sizeof message) : 0;
 	if (wanted && !error) {
 		pthread_mutex_lock(&worker->mail_lock);
@@ -712,6 +925,8 @@ static int serve_swap(struct ckt_request *request, uint32_t proc)
 		return swap_in(request, proc == CKT_WORKER_SWAP_FOLLOW);
 	case CKT_WORKER_SWAP_LOOK:
 		return swap_look(request);
+	case CKT_WORKER_TOGETHER:
+		return together(request);
 	default:
 		return -EPROTO;
 	}
@@ -721,7 +936,7 @@ int ckt_operation_serve(struct ckt_request *request, uint32_t proc)
 {
 	if ((proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 || proc == CKT_WORKER_PAUSE ||
 		    proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_YIELD ||
-		    proc == CKT_WORKER_QUIESCE) &&
+		    proc == CKT_WORKER_TOGETHER || proc == CKT_WORKER_QUIESCE) &&
 		asker_gone(request)) {
 		ckt_warning("the caller that asked for a save or a pause is gone: ignoring the "
 			    "request");

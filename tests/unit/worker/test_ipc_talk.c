@@ -22,7 +22,7 @@ static void test_talk(void)
 	group_kit_begin();
 	/* Nobody has that id. */
 	atomic_store(&group_kit.asked, 0);
-	IS(ckt_ipc_ask_session(session, &question, &answer, &fd), -ESRCH);
+	IS(ckt_ipc_ask_session(session, &question, &answer, &fd), -ENOENT);
 	IS(fd, -1);
 	IS(atomic_load(&group_kit.asked), 1);
 	session[0] ^= 1;
