@@ -139,6 +139,7 @@ struct ckt_server {
 	bool swap_told;
 	bool swaps;                 /* there is swap memory, so that sessions can be swapped out */
 	struct ckt_quantum quantum; /* see session/quanta.h */
+	struct ckt_together *togethers; /* see session/together.h */
 	struct ckt_timer quantum_timer;
 	const struct ckt_policy *policy; /* chosen in main.c; see policy.h */
 	struct ckt_admission *admission; /* see admission.c; NULL until somebody connects */

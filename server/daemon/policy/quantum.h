@@ -86,6 +86,7 @@ struct ckt_quantum_member {
 	int priority;
 	unsigned weight;
 	uint64_t gang; /* 0: none */
+	bool several;  /* the caller's: it stands for sessions that move together */
 
 	/* The decisions'. */
 	int64_t in_since_ns;   /* when it came, or came in */

@@ -125,6 +125,38 @@ static void note_share(struct ckt_session *session, const struct ckt_session *ot
 	ckt_automatic_share(session);
 }
 
+/* Those of more mates than that are not known together, and so do not leave. */
+enum { MATES_MAX = 1024 };
+
+static void note_mate(struct ckt_session *session, const struct ckt_session *other)
+{
+	struct ckt_group_member *member = &session->group;
+	for (size_t i = 0; i < member->mate_count; i++)
+		if (member->mates[i] == other->serial)
+			return;
+	if (member->mate_count < MATES_MAX &&
+		!CKT_GROW(member->mates, member->mate_count, member->mate_room, 4))
+		member->mates[member->mate_count++] = other->serial;
+}
+
+/* Memory and events are asked for by the session's name, communicators by names of their own. */
+static bool is_of_session(const struct ckt_group_name *name)
+{
+	static const char prefix[] = "session ";
+	return memcmp(name->bytes, prefix, sizeof prefix - 1) == 0;
+}
+
+void ckt_group_forget(struct ckt_session *session)
+{
+	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
+		for (size_t i = 0; i < s->group.mate_count; i++)
+			if (s->group.mates[i] == session->serial)
+				s->group.mates[i--] = s->group.mates[--s->group.mate_count];
+	free(session->group.mates);
+	session->group.mates = NULL;
+	session->group.mate_count = session->group.mate_room = 0;
+}
+
 static void ask(struct ckt_session *session, const struct ckt_group_message *packet, int connection)
 {
 	const struct ckt_session *stranger;
@@ -139,6 +171,10 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 		if (found != session) {
 			note_share(session, found);
 			note_share(found, session);
+			if (is_of_session(&packet->name)) {
+				note_mate(session, found);
+				note_mate(found, session);
+			}
 		}
 		return;
 	}

@@ -29,6 +29,9 @@ struct ckt_group_member {
 	/* The first such session that this server knows, empty: none; and whether there are more. */
 	char other[CKT_SESSION_ID_SIZE + 1];
 	bool has_more;
+	/* Serials of sessions of which it asked for memory or events, or that asked for its own. */
+	uint64_t *mates;
+	size_t mate_count, mate_room;
 	bool refused; /* that it asked for another owner's session is in the audit log */
 	struct ckt_group_name *claims;
 	size_t claim_count, claim_room;
@@ -38,5 +41,7 @@ struct ckt_group_member {
 int ckt_group_open(struct ckt_session *session);
 /* Does nothing if the channel is closed already. */
 void ckt_group_close(struct ckt_session *session);
+/* A session has gone: it is nobody's mate any more. */
+void ckt_group_forget(struct ckt_session *session);
 /* Whether they may share memory, events and communicators. */
 bool ckt_group_is_same(const struct ckt_session *a, const struct ckt_session *b);

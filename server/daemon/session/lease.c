@@ -117,6 +117,8 @@ static bool grant(struct ckt_session *session)
 		bytes = 0;
 	if (lease->question.bytes && !bytes)
 		return false;
+	if (!bytes)
+		ckt_quantum_asked(session);
 	count(CKT_POLICY_YES);
 	if (bytes) {
 		ckt_memory_wait_leased(session, gpu, bytes);

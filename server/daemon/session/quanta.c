@@ -15,6 +15,7 @@
 #include "server/daemon/session/lease.h"
 #include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/session.h"
+#include "server/daemon/session/together.h"
 
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
@@ -63,7 +64,7 @@ void ckt_quantum_soon(struct ckt_server *server)
 
 /* ---- Out */
 
-static void tell_stays(struct ckt_session *session, const char *why)
+void ckt_quantum_stays(struct ckt_session *session, const char *why)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	/* Once, until it has left after all. */
@@ -88,7 +89,7 @@ static void evicted(struct ckt_session *session, void *data, int error,
 		if (out)
 			ckt_warning("session %s: %s", session->id, message);
 		else
-			tell_stays(session, message);
+			ckt_quantum_stays(session, message);
 	}
 	quantum->silent = error && !res ? quantum->silent + 1 : 0;
 	if (quantum->silent >= SILENT_MAX && session->phase == CKT_SESSION_LIVE)
@@ -204,6 +205,20 @@ static uint64_t free_bytes(const struct ckt_server *server, unsigned gpu)
 	return used < budget ? budget - used : 0;
 }
 
+static void obey_together(const struct ckt_quantum_decision *decision, unsigned gpu)
+{
+	struct ckt_together *together =
+		CKT_CONTAINER(decision->member, struct ckt_together, member);
+	bool evict = decision->step == CKT_QUANTUM_EVICT;
+	ckt_log(decision->member->failures ? CKT_LOG_DEBUG : CKT_LOG_INFO,
+		"%u sessions that share memory %s GPU %u: %s", together->count,
+		evict ? "leave" : "get memory of", gpu, ckt_quantum_reason_text(decision->reason));
+	if (evict)
+		ckt_together_evict(together, decision->reason);
+	else
+		ckt_together_admit(together);
+}
+
 /* Returns when to look again, 0: when something happens. */
 static int64_t decide(struct ckt_server *server, unsigned gpu, int64_t now_ns)
 {
@@ -213,6 +228,10 @@ static int64_t decide(struct ckt_server *server, unsigned gpu, int64_t now_ns)
 			&server->quantum, gpu, free_bytes(server, gpu), now_ns, &decision);
 		if (!decision.step)
 			return decision.again_ns;
+		if (decision.member->several) {
+			obey_together(&decision, gpu);
+			continue;
+		}
 		struct ckt_session *session = session_of(decision.member);
 		/* Tries that follow one that failed are told of by their result. */
 		ckt_log(decision.member->failures ? CKT_LOG_DEBUG : CKT_LOG_INFO,
@@ -232,9 +251,9 @@ static void evict_idle(struct ckt_server *server, int64_t now_ns)
 	int64_t after_ns = (int64_t)server->options.idle_memory * NS_PER_S;
 	for (struct ckt_session *s = server->sessions; s && after_ns; s = s->next) {
 		const struct ckt_quantum_member *member = &s->quantum.member;
-		if (!s->quantum.is_member || member->out || member->leaving || member->coming ||
-			member->want_since_ns || !member->idle_since_ns ||
-			now_ns < member->skip_until_ns ||
+		if (!s->quantum.is_member || s->quantum.together || member->out ||
+			member->leaving || member->coming || member->want_since_ns ||
+			!member->idle_since_ns || now_ns < member->skip_until_ns ||
 			now_ns - member->idle_since_ns < after_ns || !ckt_quantum_may_move(s) ||
 			(!sum(member->here) && !s->lease.holder.unsettled))
 			continue;
@@ -242,6 +261,8 @@ static void evict_idle(struct ckt_server *server, int64_t now_ns)
 			ckt_quantum_reason_text(CKT_QUANTUM_IDLE_LONG));
 		evict(s, CKT_QUANTUM_IDLE_LONG);
 	}
+	if (after_ns)
+		ckt_together_evict_idle(server, now_ns, after_ns);
 }
 
 /* A worker that said that it gave memory back, and did not. */
@@ -314,6 +335,8 @@ static void stop_giving(struct ckt_daemon_quantum *quantum)
 		return;
 	quantum->member.giving = false;
 	quantum->returns = true;
+	if (quantum->together)
+		quantum->together->member.giving = false;
 }
 
 void ckt_quantum_granted(struct ckt_session *session, unsigned gpu)
@@ -360,6 +383,19 @@ void ckt_quantum_waited(struct ckt_session *session)
 	struct ckt_quantum_member *member = &session->quantum.member;
 	member->in_since_ns = ckt_now_ns();
 	member->idle_since_ns = 0;
+	if (session->quantum.together)
+		session->quantum.together->member.in_since_ns = member->in_since_ns;
+}
+
+void ckt_quantum_asked(struct ckt_session *session)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	if (!quantum->together || !quantum->stopped)
+		return;
+	quantum->asked_ns = ckt_now_ns();
+	if (!quantum->member.want_since_ns)
+		quantum->member.want_since_ns = quantum->asked_ns;
+	ckt_quantum_soon(session->server);
 }
 
 /* What others have of theirs on the GPU came before these bytes had left. */
@@ -379,6 +415,8 @@ void ckt_quantum_gave(struct ckt_session *session, unsigned gpu)
 		quantum->away |= UINT64_C(1) << gpu;
 	if (member->leaving && !quantum->returns) {
 		member->giving = true;
+		if (quantum->together)
+			quantum->together->member.giving = true;
 		meet(session->server, gpu);
 	}
 	if (quantum->is_member && ckt_quantum_anybody_waits(session->server))
@@ -425,7 +463,11 @@ bool ckt_quantum_bars(struct ckt_wait_queue *queue, const struct ckt_ledger_hold
 {
 	struct ckt_server *server = queue->data;
 	const struct ckt_session *session = CKT_CONTAINER(holder, struct ckt_session, lease.holder);
-	const struct ckt_quantum_member *member = &session->quantum.member;
+	const struct ckt_quantum_member *member = session->quantum.together
+		? &session->quantum.together->member
+		: &session->quantum.member;
+	if (ckt_together_bars(session))
+		return true;
 	/* What it had given up for others it takes back, if it cannot leave. */
 	if (!server->swaps || !session->quantum.is_member || member->chosen ||
 		(member->leaving && session->quantum.returns))
@@ -472,7 +514,7 @@ static void moved_out(struct ckt_session *session, const ckt_worker_swap_res *re
 	*quantum->note = 0;
 	/* Without memory to take back it comes in without a question. */
 	member->out = res->bytes && (quantum->away || !counted);
-	if (!member->out)
+	if (!member->out && !quantum->together)
 		ckt_quantum_failed(member, now);
 	member->want_since_ns = 0;
 	memset(member->want, 0, sizeof member->want);
@@ -603,6 +645,7 @@ void ckt_quantum_join(struct ckt_session *session)
 void ckt_quantum_leave(struct ckt_session *session)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
+	ckt_together_leave(session);
 	if (quantum->is_member)
 		ckt_quantum_remove(&session->server->quantum, &quantum->member);
 	unmap(session);
@@ -631,4 +674,5 @@ void ckt_quantum_open(struct ckt_server *server)
 void ckt_quantum_close(struct ckt_server *server)
 {
 	ckt_timer_clear(&server->quantum_timer);
+	ckt_together_close(server);
 }

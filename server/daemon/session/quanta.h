@@ -31,6 +31,7 @@
 #include "server/daemon/policy/quantum.h"
 
 struct ckt_ledger_holder;
+struct ckt_together;
 struct ckt_server;
 struct ckt_session;
 struct ckt_wait_queue;
@@ -57,7 +58,11 @@ struct ckt_daemon_quantum {
 	unsigned follow_gpu;    /* of follows, as the rest: */
 	uint64_t arrived_bytes; /* of these: its worker has asked for the next */
 	uint64_t met_bytes;     /* of these: before others had given up their last */
-	unsigned silent;        /* calls without an answer, in a row */
+	struct ckt_together
+		*together; /* together.h: it is that member in its place; NULL: it moves alone */
+	uint64_t label;    /* of those that it belongs together with */
+	bool stopped;      /* with them */
+	unsigned silent;   /* calls without an answer, in a row */
 	char note[CKT_QUANTUM_NOTE_MAX + 1]; /* why it could not leave; empty: it could */
 };
 
@@ -123,6 +128,11 @@ bool ckt_quantum_anybody_waits(const struct ckt_server *server);
 void ckt_quantum_moves(struct ckt_session *session, bool out);
 void ckt_quantum_moved(
 	struct ckt_session *session, bool out, int error, const ckt_worker_swap_res *res);
+
+/* It could not leave; once for an event, until it has left after all. */
+void ckt_quantum_stays(struct ckt_session *session, const char *why);
+/* A question without bytes: of one that is off the GPU with others, its client wants something. */
+void ckt_quantum_asked(struct ckt_session *session);
 
 /* False: the session is none that could be swapped. */
 bool ckt_quantum_describe(const struct ckt_session *session, struct ckt_quantum_view *ret_view);

@@ -4,6 +4,7 @@
 #include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/quanta.h"
 #include "server/daemon/session/session.h"
+#include "server/daemon/session/together.h"
 
 /* A worker asks again every 100 ms while its client's command waits. */
 #define ASKS_NS INT64_C(5000000000)
@@ -84,7 +85,7 @@ static void take_wish(struct ckt_session *session, int64_t now_ns)
 {
 	struct ckt_daemon_quantum *quantum = &session->quantum;
 	struct ckt_quantum_member *member = &quantum->member;
-	if (member->out) {
+	if (member->out || session->quantum.stopped) {
 		if (member->want_since_ns && !member->chosen && !member->coming && !quantum->half &&
 			now_ns - quantum->asked_ns > ASKS_NS)
 			member->want_since_ns = 0;
@@ -107,6 +108,7 @@ static void take_wish(struct ckt_session *session, int64_t now_ns)
 
 void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns)
 {
+	ckt_together_gather(server, now_ns);
 	for (struct ckt_session *s = server->sessions; s; s = s->next) {
 		struct ckt_quantum_member *member = &s->quantum.member;
 		if (!s->quantum.is_member)
@@ -133,6 +135,7 @@ void ckt_quantum_facts(struct ckt_server *server, int64_t now_ns)
 			member->skip_until_ns = 0;
 		ckt_quantum_note(member, now_ns);
 	}
+	ckt_together_facts(server, now_ns);
 }
 
 /* ---- Listings */

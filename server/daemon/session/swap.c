@@ -15,12 +15,13 @@
 #include "server/daemon/peer/control.h"
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/session.h"
+#include "server/daemon/session/together.h"
 #include "server/daemon/session/worker_request.h"
 
 /* Pages that a reader of the sparse file has made. */
 #define SLACK_BYTES ((uint64_t)64 << 20)
 
-enum { LOOK_TIMEOUT_MS = 2000, SWAP_IN_MS = 4000 };
+enum { LOOK_TIMEOUT_MS = 2000, SWAP_IN_MS = 4000, GO_MS = 30000 };
 
 struct swap {
 	ckt_swap_done done;
@@ -28,6 +29,7 @@ struct swap {
 	bool out, stay, yields;
 	bool owner_full; /* its owner's limit is what bounds it */
 	unsigned deadline_ms;
+	unsigned together; /* the step, of a session that moves with others; 0: alone */
 };
 
 uint64_t ckt_swap_used(const struct ckt_server *server)
@@ -165,11 +167,13 @@ static void finish(struct ckt_session *session, struct swap *swap, int error,
 			(unsigned long long)granted);
 		ckt_session_kill(session, "its worker wrote more to the swap memory than granted");
 	}
-	if (!error)
+	if (!error && (!swap->together || res->bytes))
 		ckt_info("session %s: swapped %s: %llu bytes, %llu of them %s", session->id,
 			swap->out ? "out" : "in", (unsigned long long)res->bytes,
 			(unsigned long long)res->moved_bytes, swap->out ? "written" : "read");
-	ckt_quantum_moved(session, swap->out, error, res);
+	/* Of steps together only what moved something. */
+	if (!swap->together || (res && res->bytes))
+		ckt_quantum_moved(session, swap->out, error, res);
 	swap->done(session, swap->data, error, res, message);
 	free(swap);
 }
@@ -187,6 +191,19 @@ static void answered(struct ckt_session *session, void *context, int error, void
 			: full && swap->owner_full ? "its owner's limit of swap memory is reached "
 						     "(swap= of cricketctl limit show)"
 						   : res->message);
+}
+
+/* fd: the swap memory, which goes along; -1: none. */
+static int call_together(
+	struct ckt_session *session, struct swap *swap, uint64_t limit_bytes, int fd)
+{
+	ckt_worker_together_args args = {.step = swap->together,
+		.deadline_ms = swap->deadline_ms,
+		.limit_bytes = limit_bytes};
+	return ckt_session_call_long(session, CKT_WORKER_TOGETHER,
+		(xdrproc_t)xdr_ckt_worker_together_args, &args, fd,
+		(xdrproc_t)xdr_ckt_worker_swap_res, sizeof(ckt_worker_swap_res), swap->deadline_ms,
+		answered, swap);
 }
 
 static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk)
@@ -210,6 +227,8 @@ static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk
 		return -errno;
 	session->swap.held = args.limit_bytes;
 	session->swap.counted = on_disk ? 0 : args.limit_bytes;
+	if (swap->together)
+		return call_together(session, swap, args.limit_bytes, fd);
 	return ckt_session_call_long(session,
 		swap->yields ? CKT_WORKER_SWAP_YIELD : CKT_WORKER_SWAP_OUT,
 		(xdrproc_t)xdr_ckt_worker_swap_out_args, &args, fd,
@@ -287,6 +306,27 @@ static int begin_in(struct ckt_session *session, uint32_t proc, ckt_swap_done do
 		ckt_session_call_long(session, proc, NULL, NULL, -1,
 			(xdrproc_t)xdr_ckt_worker_swap_res, sizeof(ckt_worker_swap_res), SWAP_IN_MS,
 			answered, swap));
+}
+
+int ckt_session_swap_together(struct ckt_session *session, unsigned step, unsigned deadline_ms,
+	ckt_swap_done done, void *data)
+{
+	const struct swap how = {.out = step == CKT_TOGETHER_OUT,
+		.together = step,
+		.deadline_ms = step == CKT_TOGETHER_GO ? GO_MS : deadline_ms,
+		.done = done,
+		.data = data};
+	if (how.out)
+		return begin_out(session, &how);
+	if (session->swap.busy || session->phase != CKT_SESSION_LIVE)
+		return -EBUSY;
+	struct swap *swap = begin(session, done, data);
+	if (!swap)
+		return -ENOMEM;
+	*swap = how;
+	if (step == CKT_TOGETHER_IN)
+		ckt_quantum_moves(session, false);
+	return begun(session, swap, call_together(session, swap, 0, -1));
 }
 
 int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *data)
@@ -375,9 +415,9 @@ void ckt_control_swap(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (!session)
 		return;
-	int error = out
-		? ckt_session_swap_out(session, false, args->deadline_ms, control_done, peer)
-		: ckt_session_swap_in(session, control_done, peer);
+	int error = session->quantum.together ? ckt_together_move(session, out, control_done, peer)
+		: out ? ckt_session_swap_out(session, false, args->deadline_ms, control_done, peer)
+		      : ckt_session_swap_in(session, control_done, peer);
 	if (error)
 		refuse(peer, session, error);
 	else

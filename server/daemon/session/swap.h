@@ -59,6 +59,9 @@ int ckt_session_swap_yield(
 int ckt_session_swap_in(struct ckt_session *session, ckt_swap_done done, void *data);
 /* The same behind a session that leaves: its worker takes the lease in steps (ckt_quantum_follow). */
 int ckt_session_swap_follow(struct ckt_session *session, ckt_swap_done done, void *data);
+/* One step of sessions that move together (together.h): that of CKT_WORKER_TOGETHER. */
+int ckt_session_swap_together(struct ckt_session *session, unsigned step, unsigned deadline_ms,
+	ckt_swap_done done, void *data);
 /* The worker is gone, and its swap memory with it. */
 void ckt_swap_close(struct ckt_session *session);
 /* Bytes of --swap-memory that all sessions have. */

@@ -165,9 +165,10 @@ static enum ckt_link_kind link_of(const struct ckt_session *session, uint32_t pr
 		: proc == CKT_WORKER_SAVE || proc == CKT_WORKER_SAVE2 ||
 			proc == CKT_WORKER_RELEASE || proc == CKT_WORKER_PAUSE ||
 			proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_IN ||
-			proc == CKT_WORKER_SWAP_YIELD || proc == CKT_WORKER_SWAP_FOLLOW ||
-			proc == CKT_WORKER_UNPAUSE || proc == CKT_WORKER_QUIESCE ||
-			proc == CKT_WORKER_BASE || proc == CKT_WORKER_SLEEP ||
+			proc == CKT_WORKER_SWAP_YIELD || proc == CKT_WORKER_TOGETHER ||
+			proc == CKT_WORKER_SWAP_FOLLOW || proc == CKT_WORKER_UNPAUSE ||
+			proc == CKT_WORKER_QUIESCE || proc == CKT_WORKER_BASE ||
+			proc == CKT_WORKER_SLEEP ||
 			/* The files come before the save, or before the start. */
 			(proc == CKT_WORKER_MEMORY && session->phase == CKT_SESSION_LIVE)
 		? CKT_LINK_LONG

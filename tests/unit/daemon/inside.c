@@ -140,7 +140,8 @@ static int encode_stats(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
 
 static int encode_swap(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
 {
-	struct ckt_worker_swap_res res = {.status = worker.status,
+	bool fails = !worker.fails_on || worker.fails_on == worker.step;
+	struct ckt_worker_swap_res res = {.status = fails ? worker.status : 0,
 		.message = (char *)(worker.message ? worker.message : ""),
 		.swapped = worker.swapped,
 		.bytes = worker.bytes};
@@ -151,7 +152,8 @@ static int encode_swap(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
 static bool is_swap(uint32_t proc)
 {
 	return proc == CKT_WORKER_SWAP_OUT || proc == CKT_WORKER_SWAP_YIELD ||
-		proc == CKT_WORKER_SWAP_IN || proc == CKT_WORKER_SWAP_FOLLOW;
+		proc == CKT_WORKER_SWAP_IN || proc == CKT_WORKER_SWAP_FOLLOW ||
+		proc == CKT_WORKER_TOGETHER;
 }
 
 static void answer(int fd, uint32_t xid, uint32_t proc)
@@ -252,6 +254,12 @@ static void serve(struct ckt_source *source, uint32_t events)
 			hold.action == CKT_HOLD_STEP) {
 			worker.steps++;
 			worker.commands = hold.commands;
+		}
+		struct ckt_worker_together_args together;
+		if (header.proc == CKT_WORKER_TOGETHER &&
+			!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_together_args, &together)) {
+			worker.step = together.step;
+			worker.steps_of[together.step % 8]++;
 		}
 		struct ckt_worker_press_args press;
 		if (header.proc == CKT_WORKER_LEASE_WAITED)

@@ -47,12 +47,15 @@ extern struct fake_worker {
 	unsigned lanes;
 	unsigned ids; /* of an NCCL_MAKE, whatever it was asked for */
 	unsigned calls[64], descriptors;
-	int channel;       /* where a test sets it to -1: the latest group channel, the test's */
-	int lease_channel; /* the same, of leases */
-	int turn_channel;  /* the same, of turns */
-	int metrics;       /* the same: the latest page of METRICS */
-	int activity;      /* the same, of ACTIVITY */
-	bool swapped;      /* of SWAP_OUT, SWAP_YIELD and SWAP_IN */
+	int channel;          /* where a test sets it to -1: the latest group channel, the test's */
+	int lease_channel;    /* the same, of leases */
+	int turn_channel;     /* the same, of turns */
+	int metrics;          /* the same: the latest page of METRICS */
+	int activity;         /* the same, of ACTIVITY */
+	uint32_t step;        /* of the last TOGETHER */
+	unsigned steps_of[8]; /* how many of each */
+	uint32_t fails_on;    /* that step alone has the status; 0: all */
+	bool swapped;         /* of SWAP_OUT, SWAP_YIELD and SWAP_IN */
 	struct ckt_worker_lease_res leases;   /* of LEASE and LEASE_RECALL */
 	struct ckt_worker_lease_args lease;   /* of the last LEASE */
 	struct ckt_worker_waited_args waited; /* of the last LEASE_WAITED */
