@@ -14,14 +14,23 @@
  *	info						cuMemGetInfo's free and total bytes, cuDeviceTotalMem's
  *	nvml						NVML's free and total bytes of GPU 0
  *	count						GPUs
+ *	give FILE					the latest block, for others: the CUresult
+ *	open FILE MIB					what another gave: the CUresult
+ *	share FILE MIB					physical memory for others, mapped: the CUresult
+ *	import FILE MIB					what another shared so, mapped: the CUresult
+ *	put WORD, see WORD				fill and check of what was opened, shared or imported
  */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "loaded.h"
 
@@ -196,6 +205,139 @@ static void print_nvml(void)
 	library = cuda;
 }
 
+/* ---- Memory of several programs */
+
+static CUdeviceptr shared[BLOCKS];
+static size_t shared_sizes[BLOCKS];
+static unsigned shared_count;
+
+static void write_to(const char *path, const void *data, size_t size)
+{
+	FILE *file = fopen(path, "w");
+	if (!file || fwrite(data, size, 1, file) != 1 || fclose(file))
+		exit(2);
+}
+
+static void read_from(const char *path, void *data, size_t size)
+{
+	FILE *file = fopen(path, "r");
+	if (!file || fread(data, size, 1, file) != 1)
+		exit(2);
+	fclose(file);
+}
+
+static int enter_shared(CUdeviceptr address, size_t mib)
+{
+	shared[shared_count] = address;
+	shared_sizes[shared_count++] = mib * MIB;
+	return 0;
+}
+
+static int give(const char *path, size_t unused)
+{
+	CUipcMemHandle handle;
+	(void)unused;
+	int result = (int)CALL(cuIpcGetMemHandle, &handle, blocks[count - 1]);
+	if (!result)
+		write_to(path, &handle, sizeof handle);
+	return result;
+}
+
+static int open_given(const char *path, size_t mib)
+{
+	CUipcMemHandle handle;
+	CUdeviceptr address;
+	read_from(path, &handle, sizeof handle);
+	int result =
+		(int)CALL(cuIpcOpenMemHandle, &address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+	return result ? result : enter_shared(address, mib);
+}
+
+static int map_physical(CUmemGenericAllocationHandle handle, size_t mib)
+{
+	const CUmemAccessDesc access = {
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUdeviceptr address;
+	MUST(CALL(cuMemAddressReserve, &address, mib * MIB, 0, 0, 0));
+	MUST(CALL(cuMemMap, address, mib * MIB, 0, handle, 0));
+	MUST(CALL(cuMemSetAccess, address, mib * MIB, &access, 1));
+	return enter_shared(address, mib);
+}
+
+static int share(const char *path, size_t mib)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemGenericAllocationHandle handle;
+	char bytes[64];
+	int fd;
+	int result = (int)CALL(cuMemCreate, &handle, mib * MIB, &prop, 0);
+	if (result)
+		return result;
+	MUST(CALL(cuMemExportToShareableHandle, &fd, handle,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	if (pread(fd, bytes, sizeof bytes, 0) != sizeof bytes || close(fd))
+		exit(2);
+	write_to(path, bytes, sizeof bytes);
+	return map_physical(handle, mib);
+}
+
+static int import(const char *path, size_t mib)
+{
+	CUmemGenericAllocationHandle handle;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int result = (int)CALL(cuMemImportFromShareableHandle, &handle, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	close(fd);
+	return result ? result : map_physical(handle, mib);
+}
+
+/* As fill and check, of those blocks: all hold the same word. */
+static int put(size_t word)
+{
+	int result = 0;
+	for (unsigned i = 0; i < shared_count && !result; i++)
+		result = (int)CALL(
+			cuMemsetD32, shared[i], (unsigned)word, shared_sizes[i] / sizeof(unsigned));
+	return result ? result : (int)CALL(cuCtxSynchronize);
+}
+
+static int see(size_t word)
+{
+	int bad = 0;
+	for (unsigned i = 0; i < shared_count; i++) {
+		unsigned *copy = malloc(shared_sizes[i]);
+		if (!copy)
+			exit(2);
+		bad += CALL(cuMemcpyDtoH, copy, shared[i], shared_sizes[i]) != CUDA_SUCCESS ||
+			copy[0] != (unsigned)word ||
+			memcmp(copy, copy + 1, shared_sizes[i] - sizeof *copy) != 0;
+		free(copy);
+	}
+	return bad;
+}
+
+static bool obey_sharing(const char *line)
+{
+	static const struct {
+		const char *name;
+		int (*obey)(const char *path, size_t mib);
+	} commands[] = {{"give", give}, {"open", open_given}, {"share", share}, {"import", import}};
+	char command[32], path[4000];
+	size_t mib = 0;
+	if (sscanf(line, "%31s %3999s %zu", command, path, &mib) < 2)
+		return false;
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+		if (strcmp(command, commands[i].name) == 0) {
+			printf("%d\n", commands[i].obey(path, mib));
+			fflush(stdout);
+			return true;
+		}
+	return false;
+}
+
 static void obey(const char *command, size_t mib)
 {
 	static const struct {
@@ -203,7 +345,7 @@ static void obey(const char *command, size_t mib)
 		int (*take)(size_t mib);
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
 		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check},
-		{"long", run_long}, {"sync", synchronize}};
+		{"long", run_long}, {"sync", synchronize}, {"put", put}, {"see", see}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)
@@ -228,7 +370,7 @@ static void obey(const char *command, size_t mib)
 int main(void)
 {
 	CUcontext context;
-	char line[64], command[32];
+	char line[4096], command[32];
 	library = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!library)
 		return 2;
@@ -241,7 +383,7 @@ int main(void)
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
 		size_t mib = 0;
-		if (sscanf(line, "%31s %zu", command, &mib) >= 1)
+		if (!obey_sharing(line) && sscanf(line, "%31s %zu", command, &mib) >= 1)
 			obey(command, mib);
 	}
 	return 0;
