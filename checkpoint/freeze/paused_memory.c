@@ -20,6 +20,8 @@
 
 /* Threads that only begin copies and wait for them; more of them wait for each other. */
 enum { PINNED_CREW = 4 };
+/* For the table of ckt_hash_run, which lies at the scratch addresses' beginning: 40 bytes for each 2 MiB. */
+#define HASH_BYTES ((uint64_t)64 << 20)
 
 struct ckt_paused ckt_paused;
 
@@ -92,7 +94,7 @@ static int add(const struct ckt_region *memory, void *opaque)
 
 int ckt_paused_collect(struct ckt_worker *worker)
 {
-	struct collecting collecting = {worker, CKT_SCRATCH_BASE};
+	struct collecting collecting = {worker, CKT_SCRATCH_BASE + HASH_BYTES};
 	int error = ckt_memory_operations.visit_regions(worker, add, &collecting);
 	return error ? error : collecting.scratch > CKT_SPARE_BASE ? -ENOMEM : 0;
 }
