@@ -69,10 +69,10 @@ enum ckt_fault_point {
 	/* worker: it stands still with the sessions that it shares memory with; fail: it does not */
 	CKT_FAULT_TOGETHER_STOPPED = 240,
 	CKT_FAULT_TOGETHER_DROPPED = 241, /* it has given up what it opened of them */
-	/* its own memory has left, but nobody was told; fail: it cannot leave */
-	CKT_FAULT_TOGETHER_LEFT = 242,
-	CKT_FAULT_TOGETHER_CAME = 243, /* it has come in, but others cannot open its memory yet */
-	CKT_FAULT_TOGETHER_GOES = 244, /* all have, but it has not opened theirs */
+	/* all have, and its own memory is about to leave; fail: it cannot */
+	CKT_FAULT_TOGETHER_LEAVES = 242,
+	CKT_FAULT_TOGETHER_CAME = 243,  /* it has come in, but others cannot open its memory yet */
+	CKT_FAULT_TOGETHER_OPENS = 244, /* all have, but it has not opened theirs */
 	/* cricket-server: all have given up what they opened, but none was told to leave */
 	CKT_FAULT_TOGETHER_SERVER = 245,
 };

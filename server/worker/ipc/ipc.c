@@ -18,6 +18,7 @@
 #include "server/worker/ipc/ipc_state.h"
 #include "server/worker/memory/window.h"
 #include "server/worker/objects/device.h"
+#include "server/worker/session/activity.h"
 #include "server/worker/session/group.h"
 #include "server/worker/session/handlers.h"
 
@@ -61,12 +62,17 @@ static bool note_taker(const struct ckt_ipc_question *question)
 }
 
 /* Precondition: lock held. */
-static bool have_open_of(const char session[CKT_IPC_SESSION])
+static enum ckt_ipc_found have_open_of(const char session[CKT_IPC_SESSION])
 {
+	enum ckt_ipc_found found = CKT_IPC_NONE;
 	for (const struct ckt_ipc_import *import = ckt_ipc.imports; import; import = import->next)
-		if (memcmp(import->handle.session, session, CKT_IPC_SESSION) == 0)
-			return true;
-	return false;
+		if (memcmp(import->handle.session, session, CKT_IPC_SESSION) != 0 || import->lost)
+			continue;
+		else if (import->away)
+			return CKT_IPC_LATER;
+		else
+			found = CKT_IPC_HERE;
+	return found;
 }
 
 /* Precondition: lock held.  *ret_fd is the caller's. */
@@ -110,7 +116,7 @@ void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name,
 			sizeof answer.session);
 		if (question.restoring)
 			answer.copy = ckt_ipc.restored_copy;
-		answer.held |= ckt_ipc.together ? CKT_IPC_TOGETHER : 0;
+		answer.held |= ckt_ipc.together && !ckt_ipc.alone ? CKT_IPC_TOGETHER : 0;
 		if (question.want == CKT_IPC_FETCH || question.want == CKT_IPC_AGAIN)
 			answer_fetch(&question, &answer, &fd);
 		else if (question.want == CKT_IPC_STILL)
@@ -118,7 +124,7 @@ void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name,
 				? CKT_IPC_HERE
 				: CKT_IPC_NONE;
 		else if (question.want == CKT_IPC_OPEN)
-			answer.found = have_open_of(question.session) ? CKT_IPC_HERE : CKT_IPC_NONE;
+			answer.found = have_open_of(question.session);
 		pthread_mutex_unlock(&ckt_ipc.lock);
 		ckt_ipc_reply(connection, &answer, fd);
 	}
@@ -163,6 +169,7 @@ static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, ui
 	ckt_ipc.exports = e;
 	ckt_ipc.export_count++;
 	pthread_mutex_unlock(&ckt_ipc.lock);
+	ckt_activity_shares();
 	*ret_export = e;
 	return CUDA_SUCCESS;
 }
@@ -390,6 +397,7 @@ void ckt_ipc_enter_import(struct ckt_ipc_import *import)
 	import->next = ckt_ipc.imports;
 	ckt_ipc.imports = import;
 	pthread_mutex_unlock(&ckt_ipc.lock);
+	ckt_activity_shares();
 }
 
 /* Removes it from the list; NULL if there is none.  The caller's. */

@@ -35,14 +35,17 @@ void ckt_ipc_event_gone(uint64_t id);
 
 /* ---- ipc_together.c: leaving the GPU together with the sessions that memory is shared with */
 
-/* Whether anything is. */
+/* Whether anything is; whether other sessions could open something of this one. */
 bool ckt_ipc_shares(void);
+bool ckt_ipc_owns(void);
 /*
  * From begin to end the session stands still with the others: what it shares is no reason any more why it
  * cannot be frozen, or leave.
  */
 void ckt_ipc_together_begin(void);
 void ckt_ipc_together_end(void);
+/* Whether the one that leads all of them leads this one: else it stands still for itself. */
+void ckt_ipc_together_lead(bool led);
 /* Somebody asked for something of it meanwhile. */
 bool ckt_ipc_together_wanted(void);
 /*
@@ -59,6 +62,8 @@ void ckt_ipc_together_export(struct ckt_worker *worker);
  * owner took along that died does not come back: the addresses stay, and what reads them fails.
  */
 int ckt_ipc_together_fetch(struct ckt_worker *worker);
+/* Whether nobody is left that had something of this session open, and has not opened it again. */
+bool ckt_ipc_together_opened(struct ckt_worker *worker);
 /* Whether the memory at these addresses is exported in one piece. */
 bool ckt_ipc_exports(uint64_t address, uint64_t size);
 

@@ -84,7 +84,7 @@ static void look_at_takers(struct ckt_worker *worker, struct others *others)
 			? -ESRCH
 			: ckt_ipc_ask_session(taker.session, &question, &answer, NULL);
 		/* Without a server to ask it may still have something. */
-		if (error == -ENOTCONN || (!error && answer.found == CKT_IPC_HERE)) {
+		if (error == -ENOTCONN || (!error && answer.found != CKT_IPC_NONE)) {
 			if (error || !stands_with(worker, &answer))
 				add_other(others, taker.session);
 			i++;
@@ -138,7 +138,8 @@ bool ckt_ipc_is_shared(char *ret_message, size_t message_size)
 		"the session shares memory or events with other processes "
 		"(cudaIpcGetMemHandle, cudaIpcOpenMemHandle, "
 		"cuMemExportToShareableHandle, cudaIpcGetEventHandle): it must free "
-		"what it exported and close what it opened first");
+		"what it exported and close what it opened first, or leave the GPU "
+		"together with them, by cricketctl swap out");
 	return true;
 }
 

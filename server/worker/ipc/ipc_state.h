@@ -58,6 +58,7 @@ extern struct ckt_ipc {
 	uint64_t restored_copy;        /* which copy the image was taken of; 0: not restored */
 	char session[CKT_IPC_SESSION]; /* of the image; zeros: not restored */
 	bool together;                 /* it stands still with those that it shares with */
+	bool alone;                    /* and nobody leads it */
 	_Atomic bool wanted;           /* somebody asked meanwhile for something of it */
 } ckt_ipc;
 

@@ -8,7 +8,7 @@
  *
  *	FETCH	give me what has this secret; with `restoring`: only as part of the restore of one cut
  *	STILL	is what has this secret still shared?
- *	OPEN	have you anything open that is mine?
+ *	OPEN	have you anything open that is mine?  LATER: you had, and open it again (ipc_together.c)
  *	AGAIN	as FETCH, of what I had open until both of us left the GPU (ipc_together.c)
  *
  * Sessions are found by their ids, and what is restored also by the id in its image, which it

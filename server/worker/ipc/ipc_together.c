@@ -27,6 +27,11 @@ bool ckt_ipc_shares(void)
 	return ckt_ipc.export_count || ckt_ipc.imports;
 }
 
+bool ckt_ipc_owns(void)
+{
+	return ckt_ipc.export_count != 0;
+}
+
 static void set_together(bool together)
 {
 	pthread_mutex_lock(&ckt_ipc.lock);
@@ -43,6 +48,13 @@ void ckt_ipc_together_begin(void)
 void ckt_ipc_together_end(void)
 {
 	set_together(false);
+}
+
+void ckt_ipc_together_lead(bool led)
+{
+	pthread_mutex_lock(&ckt_ipc.lock);
+	ckt_ipc.alone = !led;
+	pthread_mutex_unlock(&ckt_ipc.lock);
 }
 
 bool ckt_ipc_together_wanted(void)
@@ -117,7 +129,7 @@ static int check_takers(struct ckt_worker *worker, char *ret_message, size_t mes
 		int error = is_own(worker, one.session)
 			? -ENOENT
 			: ckt_ipc_ask_session(one.session, &question, &answer, NULL);
-		if (error == -ENOENT || (!error && answer.found != CKT_IPC_HERE))
+		if (error == -ENOENT || (!error && answer.found == CKT_IPC_NONE))
 			continue;
 		if (error || !(answer.held & CKT_IPC_TOGETHER))
 			return runs_on(one.session, ret_message, message_size);
@@ -294,6 +306,21 @@ static int fetch(struct ckt_worker *worker, struct ckt_ipc_import *import)
 				same ? "the driver does not map it again"
 				     : "that session does not share it any more")
 		      : 0;
+}
+
+bool ckt_ipc_together_opened(struct ckt_worker *worker)
+{
+	const struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_OPEN, 0, NULL);
+	struct ckt_ipc_taker one;
+	for (size_t i = 0; taker(i, &one); i++) {
+		struct ckt_ipc_answer answer = {0};
+		int error = is_own(worker, one.session)
+			? -ENOENT
+			: ckt_ipc_ask_session(one.session, &question, &answer, NULL);
+		if (error ? error != -ENOENT : answer.found == CKT_IPC_LATER)
+			return false;
+	}
+	return true;
 }
 
 int ckt_ipc_together_fetch(struct ckt_worker *worker)

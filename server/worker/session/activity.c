@@ -68,6 +68,13 @@ static void note_sleep(struct ckt_activity *page, const struct ckt_worker *worke
 	__atomic_store_n(&page->shares, ckt_ipc_shares(), __ATOMIC_RELAXED);
 }
 
+void ckt_activity_shares(void)
+{
+	struct ckt_activity *page = atomic_load_explicit(&ckt_activity_page, memory_order_acquire);
+	if (page)
+		__atomic_store_n(&page->shares, 1, __ATOMIC_RELAXED);
+}
+
 bool ckt_activity_sleeps(struct ckt_worker *worker)
 {
 	struct ckt_activity *page = atomic_load_explicit(&ckt_activity_page, memory_order_acquire);

@@ -20,6 +20,8 @@ extern struct ckt_activity *_Atomic ckt_activity_page;
 /* The file is the callee's in every case.  0, or -errno; -EINVAL: a file of another size. */
 int ckt_activity_use(struct ckt_worker *worker, int fd);
 void ckt_activity_end_idleness(struct ckt_activity *page);
+/* It shares memory or events from now on; before its program knows. */
+void ckt_activity_shares(void);
 /*
  * The executor is about to sleep.  True: it has unfinished work, and has to look again soon although
  * nothing wakes it.

@@ -7,7 +7,7 @@
  *	running --PAUSE--> paused --UNPAUSE--> running ; what is paused can be saved, held and ended too
  *	running --SWAP_OUT--> swapped --SWAP_IN, or a command of the client's--> running ; swapped is paused, but for what ends it;
  *	swapped --PAUSE--> paused, with its memory where it is
- *	running --TOGETHER STOP, DROP, OUT--> swapped, with those that it shares memory with --IN, GO--> running
+ *	running --TOGETHER STOP, DROP, OUT--> swapped, with those that it shares memory with --IN, OPEN, GO--> running
  *
  * Threading: one operation at a time (operation_lock); PROGRESS waits for none.
  */
@@ -45,7 +45,9 @@ enum {
 	/* Of a session that goes on after its owners: between two looks, and how long. */
 	TOGETHER_LOOK_NS = 2000000,
 	TOGETHER_ALONE_NS = 100000000,
-	TOGETHER_GO_MS = 20000,
+	TOGETHER_OPEN_MS = 20000,
+	/* Of an owner whose leader is gone: for those that had opened its memory. */
+	TOGETHER_TAKERS_MS = 60000,
 };
 
 static pthread_mutex_t operation_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -75,6 +77,13 @@ static struct {
 	bool stopped, dropped;
 	_Atomic bool alone;
 } tied;
+
+/* Precondition: operation_lock held. */
+static void set_alone(bool alone)
+{
+	atomic_store(&tied.alone, alone);
+	ckt_ipc_together_lead(!alone);
+}
 
 /* Precondition: operation_lock held. */
 static bool is_tied(char *ret_message, size_t message_size)
@@ -609,7 +618,7 @@ static int swap_in(struct ckt_request *request, bool follows)
 	uint64_t bytes = 0;
 	int status = -EINVAL;
 	operation_begin();
-	if (is_tied(message, sizeof message))
+	if (!atomic_load(&tied.alone) && is_tied(message, sizeof message))
 		status = -EBUSY;
 	else if (!swap.out)
 		snprintf(message, sizeof message, "the session is not swapped");
@@ -626,6 +635,12 @@ static int swap_in(struct ckt_request *request, bool follows)
 }
 
 /* ---- Together with the sessions that it shares memory with */
+
+/* For tests: of two sessions, which have the same environment, it fells one. */
+static bool fails_together(enum ckt_fault_point point)
+{
+	return ckt_ipc_owns() == (point != CKT_FAULT_TOGETHER_OPENS) && ckt_fault_reached(point);
+}
 
 /* Preconditions of all: operation_lock held. */
 static int stop_together(
@@ -644,7 +659,7 @@ static int stop_together(
 		return error;
 	ckt_ipc_together_begin();
 	error = freeze(worker, deadline_ms, ret_message, message_size);
-	if (!error && ckt_fault_reached(CKT_FAULT_TOGETHER_STOPPED)) {
+	if (!error && fails_together(CKT_FAULT_TOGETHER_STOPPED)) {
 		snprintf(ret_message, message_size, "CRICKET_FAULT made this step fail");
 		ckt_checkpoint_thaw(worker, false);
 		error = -EIO;
@@ -657,13 +672,13 @@ static int stop_together(
 
 static int drop_together(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
-	int error = tied.dropped ? 0 : ckt_ipc_together_check(worker, ret_message, message_size);
+	int error = ckt_ipc_together_check(worker, ret_message, message_size);
 	if (error)
 		return error;
 	/* Also what came back meanwhile: it could not come in with the others. */
 	ckt_ipc_together_drop(worker);
 	tied.dropped = true;
-	ckt_fault_reached(CKT_FAULT_TOGETHER_DROPPED);
+	fails_together(CKT_FAULT_TOGETHER_DROPPED);
 	return 0;
 }
 
@@ -673,7 +688,7 @@ static int out_together(
 	const ckt_worker_swap_out_args out = {.limit_bytes = args->limit_bytes};
 	if (swap.out)
 		return 0;
-	if (ckt_fault_reached(CKT_FAULT_TOGETHER_LEFT)) {
+	if (fails_together(CKT_FAULT_TOGETHER_LEAVES)) {
 		snprintf(res->message, CKT_MESSAGE_MAX, "CRICKET_FAULT made this step fail");
 		return -EIO;
 	}
@@ -688,35 +703,36 @@ static int in_together(struct ckt_worker *worker, ckt_worker_swap_res *res)
 	res->moved_bytes = error ? 0 : ckt_pause_moved();
 	if (error)
 		return error;
-	ckt_fault_reached(CKT_FAULT_TOGETHER_CAME);
+	fails_together(CKT_FAULT_TOGETHER_CAME);
 	ckt_ipc_together_export(worker);
 	return 0;
 }
 
-/* -EAGAIN: an owner does not have its memory yet. */
+/* Waits for owners, as long as the leader of all stays.  -EAGAIN: one does not have its memory yet. */
+static int open_together(struct ckt_worker *worker, int64_t wait_ms)
+{
+	const struct timespec piece = {.tv_nsec = TOGETHER_LOOK_NS};
+	int64_t deadline = ckt_net_now_ms() + wait_ms;
+	fails_together(CKT_FAULT_TOGETHER_OPENS);
+	ckt_ipc_together_export(worker);
+	while (tied.dropped && ckt_ipc_together_fetch(worker)) {
+		if (ckt_net_now_ms() >= deadline)
+			return -EAGAIN;
+		nanosleep(&piece, NULL);
+	}
+	tied.dropped = false;
+	return 0;
+}
+
 static int go_together(struct ckt_worker *worker)
 {
-	if (!tied.stopped)
-		return 0;
-	ckt_fault_reached(CKT_FAULT_TOGETHER_GOES);
-	ckt_ipc_together_export(worker);
-	if (tied.dropped && ckt_ipc_together_fetch(worker))
-		return -EAGAIN;
-	tied.stopped = tied.dropped = false;
+	int error = swap.out ? -EBUSY : open_together(worker, 0);
+	if (error)
+		return error;
+	tied.stopped = false;
 	ckt_ipc_together_end();
 	thaw(worker);
 	return 0;
-}
-
-/* Waits for owners, as long as the leader of all stays. */
-static int await_together(struct ckt_worker *worker)
-{
-	const struct timespec piece = {.tv_nsec = TOGETHER_LOOK_NS};
-	int64_t deadline = ckt_net_now_ms() + TOGETHER_GO_MS;
-	int error;
-	while ((error = go_together(worker)) && ckt_net_now_ms() < deadline)
-		nanosleep(&piece, NULL);
-	return error;
 }
 
 static int together_locked(
@@ -736,8 +752,10 @@ static int together_locked(
 		return tied.dropped ? out_together(request, args, res) : -EINVAL;
 	case CKT_TOGETHER_IN:
 		return in_together(worker, res);
+	case CKT_TOGETHER_OPEN:
+		return swap.out ? -EBUSY : open_together(worker, TOGETHER_OPEN_MS);
 	case CKT_TOGETHER_GO:
-		return swap.out ? -EBUSY : await_together(worker);
+		return tied.stopped ? go_together(worker) : 0;
 	default:
 		return -EINVAL;
 	}
@@ -752,7 +770,7 @@ static int together(struct ckt_request *request)
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_swap_res done = {.message = message};
 	operation_begin();
-	atomic_store(&tied.alone, false);
+	set_alone(false);
 	done.status = together_locked(request, &args, &done);
 	ckt_progress_end(&request->worker->checkpoint.progress);
 	ckt_worker_swap_res res = swap_facts(request->worker);
@@ -767,12 +785,14 @@ static int together(struct ckt_request *request)
 }
 
 /* One try to come in, or to go on.  False: there is nothing left to do. */
-static bool go_alone(struct ckt_worker *worker)
+static bool go_alone(struct ckt_worker *worker, int64_t deadline_ms)
 {
 	char message[CKT_MESSAGE_MAX] = "";
 	ckt_worker_swap_res res = {.message = message};
 	operation_begin();
-	if (tied.stopped && atomic_load(&tied.alone) && !in_together(worker, &res))
+	if (tied.stopped && atomic_load(&tied.alone) && !in_together(worker, &res) &&
+		!open_together(worker, 0) &&
+		(ckt_ipc_together_opened(worker) || ckt_net_now_ms() >= deadline_ms))
 		go_together(worker);
 	bool more = tied.stopped && atomic_load(&tied.alone);
 	pthread_mutex_unlock(&operation_lock);
@@ -787,10 +807,11 @@ void ckt_operation_leader_gone(struct ckt_worker *worker)
 	if (alone) {
 		ckt_info(
 			"no connection leads the sessions that share memory any more: this one continues");
-		atomic_store(&tied.alone, true);
+		set_alone(true);
 	}
 	pthread_mutex_unlock(&operation_lock);
-	while (alone && go_alone(worker))
+	int64_t deadline = ckt_net_now_ms() + TOGETHER_TAKERS_MS;
+	while (alone && go_alone(worker, deadline))
 		nanosleep(&piece, NULL);
 }
 
