@@ -146,17 +146,6 @@ static bool is_of_session(const struct ckt_group_name *name)
 	return memcmp(name->bytes, prefix, sizeof prefix - 1) == 0;
 }
 
-void ckt_group_forget(struct ckt_session *session)
-{
-	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
-		for (size_t i = 0; i < s->group.mate_count; i++)
-			if (s->group.mates[i] == session->serial)
-				s->group.mates[i--] = s->group.mates[--s->group.mate_count];
-	free(session->group.mates);
-	session->group.mates = NULL;
-	session->group.mate_count = session->group.mate_room = 0;
-}
-
 static void ask(struct ckt_session *session, const struct ckt_group_message *packet, int connection)
 {
 	const struct ckt_session *stranger;
@@ -224,6 +213,18 @@ static void channel_ready(struct ckt_source *source, uint32_t events)
 
 /* ---- Channels */
 
+/* It is nobody's mate any more. */
+static void forget_mates(struct ckt_session *session)
+{
+	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
+		for (size_t i = 0; i < s->group.mate_count; i++)
+			if (s->group.mates[i] == session->serial)
+				s->group.mates[i--] = s->group.mates[--s->group.mate_count];
+	free(session->group.mates);
+	session->group.mates = NULL;
+	session->group.mate_count = session->group.mate_room = 0;
+}
+
 void ckt_group_close(struct ckt_session *session)
 {
 	struct ckt_group_member *member = &session->group;
@@ -231,6 +232,7 @@ void ckt_group_close(struct ckt_session *session)
 		return;
 	member->open = false;
 	close(ckt_loop_remove(&session->server->loop, &member->channel));
+	forget_mates(session);
 	free(member->claims);
 	member->claims = NULL;
 	member->claim_count = member->claim_room = 0;

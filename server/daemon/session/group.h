@@ -41,7 +41,5 @@ struct ckt_group_member {
 int ckt_group_open(struct ckt_session *session);
 /* Does nothing if the channel is closed already. */
 void ckt_group_close(struct ckt_session *session);
-/* A session has gone: it is nobody's mate any more. */
-void ckt_group_forget(struct ckt_session *session);
 /* Whether they may share memory, events and communicators. */
 bool ckt_group_is_same(const struct ckt_session *a, const struct ckt_session *b);

@@ -16,6 +16,7 @@
 #include "server/daemon/policy/ask.h"
 #include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/session.h"
+#include "server/daemon/session/together.h"
 
 enum {
 	/* Packets that are handled before others get their turn: some microseconds each. */
@@ -109,10 +110,11 @@ static bool grant(struct ckt_session *session)
 		(!lease->question.recalled &&
 			!ckt_ledger_is_settled(&server->ledger, &lease->holder, gpu)))
 		return false;
-	if (bytes && ckt_memory_wait_allows(session, gpu, bytes))
+	bool comes = ckt_together_grants(session, gpu, bytes);
+	if (bytes && (comes || ckt_memory_wait_allows(session, gpu, bytes)))
 		bytes = ckt_ledger_grant(&server->ledger, &lease->holder, gpu, bytes,
-			lease->question.want,
-			lease->question.recalled || somebody_waits(server, session));
+			comes ? bytes : lease->question.want,
+			comes || lease->question.recalled || somebody_waits(server, session));
 	else
 		bytes = 0;
 	if (lease->question.bytes && !bytes)

@@ -16,6 +16,7 @@
 #include "server/daemon/session/session_marks.h"
 #include "server/daemon/session/pause.h"
 #include "server/daemon/session/worker_request.h"
+#include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/log.h"
 
@@ -181,6 +182,17 @@ static void pause_done(struct ckt_session *session, void *context, int error, vo
 	free(pause);
 }
 
+/* Its memory would stay, and others would have its addresses. */
+static void refuse_together(struct ckt_peer *peer, const struct ckt_session *session)
+{
+	char buffer[CKT_MESSAGE_MAX];
+	ckt_control_result result;
+	ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
+		"session %s shares memory with other sessions: cricketctl swap out moves all of them off the GPU",
+		session->id);
+	bytes_reply(peer, session->id, &result, 0);
+}
+
 void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_pause_args *args = decoded;
@@ -191,6 +203,12 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (!session)
 		return;
+	ckt_quantum_facts(session->server, ckt_now_ns());
+	if (session->quantum.together) {
+		refuse_together(peer, session);
+		free(pause);
+		return;
+	}
 	/* Before the pause: a server that dies in between leaves no session paused for ever. */
 	snprintf(text, sizeof text, "%lld", (long long)args->until);
 	int error = pause ? ckt_session_mark_write(peer->server, session->id, CKT_MARK_PAUSED,

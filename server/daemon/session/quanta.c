@@ -77,6 +77,14 @@ void ckt_quantum_stays(struct ckt_session *session, const char *why)
 	quantum->member.reason = CKT_QUANTUM_STAYED;
 }
 
+void ckt_quantum_answered(struct ckt_session *session, bool silent)
+{
+	struct ckt_daemon_quantum *quantum = &session->quantum;
+	quantum->silent = silent ? quantum->silent + 1 : 0;
+	if (quantum->silent >= SILENT_MAX && session->phase == CKT_SESSION_LIVE)
+		ckt_session_kill(session, "its worker does not obey the scheduler of GPU memory");
+}
+
 static void evicted(struct ckt_session *session, void *data, int error,
 	const ckt_worker_swap_res *res, const char *message)
 {
@@ -91,9 +99,7 @@ static void evicted(struct ckt_session *session, void *data, int error,
 		else
 			ckt_quantum_stays(session, message);
 	}
-	quantum->silent = error && !res ? quantum->silent + 1 : 0;
-	if (quantum->silent >= SILENT_MAX && session->phase == CKT_SESSION_LIVE)
-		ckt_session_kill(session, "its worker does not obey the scheduler of GPU memory");
+	ckt_quantum_answered(session, error && !res);
 	ckt_quantum_soon(server);
 }
 
@@ -316,6 +322,7 @@ static void look(struct ckt_timer *timer)
 		again = at && (!again || at < again) ? at : again;
 	}
 	evict_idle(server, now);
+	ckt_together_continue(server, now);
 	ckt_lease_look(server);
 	ckt_memory_wait_look(server);
 	int64_t most_ms = ckt_quantum_anybody_waits(server) ? WAITED_LOOK_MS

@@ -131,6 +131,8 @@ void ckt_quantum_moved(
 
 /* It could not leave; once for an event, until it has left after all. */
 void ckt_quantum_stays(struct ckt_session *session, const char *why);
+/* Its worker has answered a call, or has not in time: one that does not several times is ended. */
+void ckt_quantum_answered(struct ckt_session *session, bool silent);
 /* A question without bytes: of one that is off the GPU with others, its client wants something. */
 void ckt_quantum_asked(struct ckt_session *session);
 

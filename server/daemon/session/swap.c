@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/daemon/peer/control.h"
 #include "server/daemon/policy/ask.h"
@@ -21,7 +22,7 @@
 /* Pages that a reader of the sparse file has made. */
 #define SLACK_BYTES ((uint64_t)64 << 20)
 
-enum { LOOK_TIMEOUT_MS = 2000, SWAP_IN_MS = 4000, GO_MS = 30000 };
+enum { LOOK_TIMEOUT_MS = 2000, SWAP_IN_MS = 4000, OPEN_MS = 30000 };
 
 struct swap {
 	ckt_swap_done done;
@@ -313,7 +314,7 @@ int ckt_session_swap_together(struct ckt_session *session, unsigned step, unsign
 {
 	const struct swap how = {.out = step == CKT_TOGETHER_OUT,
 		.together = step,
-		.deadline_ms = step == CKT_TOGETHER_GO ? GO_MS : deadline_ms,
+		.deadline_ms = step == CKT_TOGETHER_OPEN ? OPEN_MS : deadline_ms,
 		.done = done,
 		.data = data};
 	if (how.out)
@@ -415,6 +416,7 @@ void ckt_control_swap(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	(void)passed_fd;
 	if (!session)
 		return;
+	ckt_quantum_facts(session->server, ckt_now_ns());
 	int error = session->quantum.together ? ckt_together_move(session, out, control_done, peer)
 		: out ? ckt_session_swap_out(session, false, args->deadline_ms, control_done, peer)
 		      : ckt_session_swap_in(session, control_done, peer);

@@ -143,7 +143,6 @@ void ckt_together_gather(struct ckt_server *server, int64_t now_ns)
 void ckt_together_leave(struct ckt_session *session)
 {
 	struct ckt_together *together = of(session);
-	ckt_group_forget(session);
 	if (!together)
 		return;
 	together->count--;
@@ -164,6 +163,24 @@ void ckt_together_close(struct ckt_server *server)
 }
 
 /* ---- What is known of them */
+
+static bool anybody(const struct ckt_together *together, bool (*is)(const struct ckt_session *))
+{
+	for (const struct ckt_session *s = together->server->sessions; s; s = s->next)
+		if (of(s) == together && is(s))
+			return true;
+	return false;
+}
+
+static bool is_out(const struct ckt_session *session)
+{
+	return session->quantum.member.out;
+}
+
+static bool is_stopped(const struct ckt_session *session)
+{
+	return session->quantum.stopped;
+}
 
 static int64_t earlier(int64_t one, int64_t two)
 {
@@ -195,7 +212,9 @@ static void add_facts(struct ckt_together *together, const struct ckt_session *s
 static void collect(struct ckt_together *together, int64_t now_ns)
 {
 	struct ckt_quantum_member *all = &together->member;
-	int64_t since = together->half || all->coming ? all->want_since_ns : 0;
+	/* They come in unasked, or what has left of them is in already. */
+	bool unasked = together->half || all->coming || (all->out && !anybody(together, is_out));
+	int64_t since = unasked ? all->want_since_ns : 0;
 	memset(all->here, 0, sizeof all->here);
 	memset(all->want, 0, sizeof all->want);
 	all->want_since_ns = 0;
@@ -226,6 +245,13 @@ bool ckt_together_bars(const struct ckt_session *session)
 		of(session)->member.out;
 }
 
+bool ckt_together_grants(const struct ckt_session *session, unsigned gpu, uint64_t bytes)
+{
+	const struct ckt_daemon_quantum *quantum = &session->quantum;
+	return of(session) && of(session)->step == CKT_TOGETHER_IN && quantum->member.out &&
+		quantum->away >> gpu & 1 && bytes <= quantum->gone[gpu];
+}
+
 /* ---- Steps */
 
 static void next_step(struct ckt_together *together);
@@ -235,12 +261,15 @@ static void answered(struct ckt_session *session, void *data, int error,
 {
 	struct ckt_together *together = data;
 	struct ckt_daemon_quantum *quantum = &session->quantum;
-	bool gone = session->phase != CKT_SESSION_LIVE;
+	/* It has died, and the server may not know that yet; or it comes in by itself. */
+	bool gone = session->phase != CKT_SESSION_LIVE ||
+		(!res && (error == -ECONNRESET || error == -EPIPE));
 	quantum->member.leaving = quantum->member.coming = false;
 	quantum->stopped = !gone &&
 		(together->step == CKT_TOGETHER_STOP ? !error
 						     : error || together->step != CKT_TOGETHER_GO);
-	(void)res;
+	if (together->step == CKT_TOGETHER_STOP || error)
+		ckt_quantum_answered(session, error && !res && !gone);
 	if (error && !gone && !together->error) {
 		together->error = error;
 		snprintf(together->message, sizeof together->message, "session %s: %.400s",
@@ -276,24 +305,6 @@ static void begin_step(struct ckt_together *together, enum ckt_together_step ste
 			call(together, s);
 	if (--together->awaited == 0)
 		next_step(together);
-}
-
-static bool anybody(const struct ckt_together *together, bool (*is)(const struct ckt_session *))
-{
-	for (const struct ckt_session *s = together->server->sessions; s; s = s->next)
-		if (of(s) == together && is(s))
-			return true;
-	return false;
-}
-
-static bool is_out(const struct ckt_session *session)
-{
-	return session->quantum.member.out;
-}
-
-static bool is_stopped(const struct ckt_session *session)
-{
-	return session->quantum.stopped;
 }
 
 static void tell_all(struct ckt_together *together, const char *why)
@@ -335,12 +346,18 @@ static void end_failed(struct ckt_together *together)
 	ckt_quantum_failed(member, now);
 	member->out = out || anybody(together, is_stopped);
 	together->half = member->out && together->out;
-	if (together->half)
+	if (member->out && !member->want_since_ns)
 		member->want_since_ns = now;
+	if (together->half) {
+		/* In at once, out again after a while. */
+		member->want_since_ns = now;
+		together->skip_ns = member->skip_until_ns - now;
+		member->skip_until_ns = 0;
+	}
 	if (together->out)
 		tell_all(together, together->message);
 	else
-		ckt_debug("sessions that share memory do not come in: %s", together->message);
+		ckt_info("sessions that share memory do not come in: %s", together->message);
 	end_move(together);
 }
 
@@ -348,18 +365,19 @@ static void end_well(struct ckt_together *together)
 {
 	struct ckt_quantum_member *member = &together->member;
 	int64_t now = ckt_now_ns();
-	together->half = false;
 	for (struct ckt_session *s = together->server->sessions; s; s = s->next)
-		if (of(s) == together)
+		if (of(s) == together && together->out)
 			*s->quantum.note = 0;
 	/* What it took is measured for each. */
 	if (together->out)
 		ckt_quantum_left(&together->server->quantum, member, 0, 0, now);
 	else
 		ckt_quantum_came(member, now);
-	member->failures = 0;
 	if (together->out)
 		member->want_since_ns = 0;
+	else if (together->half)
+		member->skip_until_ns = now + together->skip_ns;
+	together->half = false;
 	end_move(together);
 }
 
@@ -368,12 +386,12 @@ static void next_out(struct ckt_together *together)
 	bool failed = together->error != 0;
 	switch (together->step) {
 	case CKT_TOGETHER_STOP:
-		begin_step(together, failed ? CKT_TOGETHER_GO : CKT_TOGETHER_DROP);
+		begin_step(together, failed ? CKT_TOGETHER_OPEN : CKT_TOGETHER_DROP);
 		return;
 	case CKT_TOGETHER_DROP:
 		if (!failed)
 			ckt_fault(CKT_FAULT_TOGETHER_SERVER);
-		begin_step(together, failed ? CKT_TOGETHER_GO : CKT_TOGETHER_OUT);
+		begin_step(together, failed ? CKT_TOGETHER_OPEN : CKT_TOGETHER_OUT);
 		return;
 	case CKT_TOGETHER_OUT:
 		if (!failed)
@@ -381,7 +399,10 @@ static void next_out(struct ckt_together *together)
 		else if (anybody(together, is_out))
 			end_failed(together);
 		else
-			begin_step(together, CKT_TOGETHER_GO);
+			begin_step(together, CKT_TOGETHER_OPEN);
+		return;
+	case CKT_TOGETHER_OPEN:
+		begin_step(together, CKT_TOGETHER_GO);
 		return;
 	default:
 		end_failed(together);
@@ -394,13 +415,17 @@ static void next_in(struct ckt_together *together)
 	switch (together->step) {
 	case CKT_TOGETHER_IN:
 		together->returns = failed;
-		begin_step(together, failed ? CKT_TOGETHER_DROP : CKT_TOGETHER_GO);
+		begin_step(together, failed ? CKT_TOGETHER_DROP : CKT_TOGETHER_OPEN);
 		return;
 	case CKT_TOGETHER_DROP:
 		begin_step(together, CKT_TOGETHER_OUT);
 		return;
 	case CKT_TOGETHER_OUT:
 		end_failed(together);
+		return;
+	case CKT_TOGETHER_OPEN:
+		/* One that cannot be asked holds nobody up for longer. */
+		begin_step(together, CKT_TOGETHER_GO);
 		return;
 	default:
 		if (failed)
@@ -479,6 +504,16 @@ void ckt_together_evict_idle(struct ckt_server *server, int64_t now_ns, int64_t 
 				(ckt_quantum_may_move(s) && !s->lease.holder.unsettled);
 		if (may)
 			ckt_together_evict(t, CKT_QUANTUM_IDLE_LONG);
+	}
+}
+
+void ckt_together_continue(struct ckt_server *server, int64_t now_ns)
+{
+	for (struct ckt_together *t = server->togethers, *next; t; t = next) {
+		next = t->next;
+		if (t->member.out && !t->step && t->member.want_since_ns &&
+			now_ns >= t->member.skip_until_ns && !anybody(t, is_out))
+			begin_move(t, false);
 	}
 }
 

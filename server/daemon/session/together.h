@@ -4,8 +4,8 @@
  * member, with the sum of their memory.
  *
  *	out	STOP -> DROP -> OUT	each step for all of them (CKT_WORKER_TOGETHER), before the next begins
- *	in	IN -> GO
- *	STOP or DROP fails	GO: all go on, as if nothing had been
+ *	in	IN -> OPEN -> GO
+ *	STOP or DROP fails	OPEN -> GO: all go on, as if nothing had been
  *	OUT fails		what has left stays out, and all come in as soon as there is room
  *	IN fails		DROP -> OUT: what has come in leaves again
  *
@@ -44,7 +44,8 @@ struct ckt_together {
 	unsigned awaited;  /* answers */
 	int error;         /* the first one */
 	char message[CKT_MESSAGE_MAX];
-	bool half; /* out, because some could not leave: they come in unasked */
+	int64_t skip_ns; /* of half: before they are tried again */
+	bool half;       /* out, because some could not leave: they come in unasked */
 	/* Of a caller who asked for the move: called once for that session.  NULL: none. */
 	ckt_swap_done done;
 	void *data;
@@ -59,6 +60,8 @@ void ckt_together_evict_idle(struct ckt_server *server, int64_t now_ns, int64_t 
 /* Decided: they leave, or come in if there is room for all of it. */
 void ckt_together_evict(struct ckt_together *together, enum ckt_quantum_reason reason);
 void ckt_together_admit(struct ckt_together *together);
+/* Those that stand still, and of whom nothing is off the GPU, go on. */
+void ckt_together_continue(struct ckt_server *server, int64_t now_ns);
 /*
  * Somebody asked for one of them: as ckt_session_swap_out and _in, and all of them move.  -EBUSY: they are on
  * their way, or one of them is held.
@@ -67,5 +70,10 @@ int ckt_together_move(struct ckt_session *session, bool out, ckt_swap_done done,
 /* The session ends. */
 void ckt_together_leave(struct ckt_session *session);
 void ckt_together_close(struct ckt_server *server);
+/*
+ * Whether it comes in with the others and asks for no more than it had: the room for all was there when that was
+ * decided, and is kept.
+ */
+bool ckt_together_grants(const struct ckt_session *session, unsigned gpu, uint64_t bytes);
 /* Whether it is off the GPU with the others, and may not have memory alone. */
 bool ckt_together_bars(const struct ckt_session *session);

@@ -75,6 +75,7 @@ static void end(void)
 {
 	for (int i = 0; i < SESSIONS; i++) {
 		ckt_lease_close(sessions[i]);
+		free(sessions[i]->group.mates);
 		ckt_swap_close(sessions[i]);
 		session_drop(sessions[i]);
 		munmap(pages[i], CKT_ACTIVITY_PAGE_SIZE);
