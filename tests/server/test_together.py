@@ -3,7 +3,6 @@
 """Sessions that share memory and leave the GPU together (--when-full swap): over programs on the soft GPU."""
 import json
 import os
-import re
 import sys
 import threading
 import unittest
@@ -60,17 +59,144 @@ class Together(Limited):
     def outs(self, server, *takers):
         return [self.shown(server, taker)["outs"] for taker in takers]
 
+    def watched(self, server, work):
+        """What the work returns, and the most that was leased of the GPU meanwhile."""
+        over, most = threading.Event(), [0]
+
+        def watch():
+            while not over.is_set():
+                gpus = json.loads(self.ctl(server, "limit", "show", "--json"))["gpus"]
+                most[0] = max(most[0], gpus[0]["used_bytes"])
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            return work(), most[0]
+        finally:
+            over.set()
+            thread.join(60)
+
     def test_alternate(self):
-        """Two groups, and memory for exactly one of them: both have what they wrote, by turns."""
-        server = self.swapping()
-        groups = [self.group(server, "first", word=1), self.group(server, "second", word=101)]
-        for group, word in zip(groups, (6, 106)):
-            group[1].word = word
-        for number in range(3):
-            for group in groups:
-                self.assertEqual(self.turn(*group, 1000 * number + 7), 0)
+        """Two groups, and memory for exactly one of them: both have what they wrote, by turns, and never is more leased than there is."""
+        server = self.swapping("70M")
+
+        def work():
+            groups = [self.group(server, "first", word=1), self.group(server, "second", word=101)]
+            for group, word in zip(groups, (6, 106)):
+                group[1].word = word
+            for number in range(3):
+                for group in groups:
+                    self.assertEqual(self.turn(*group, 1000 * number + 7), 0)
+            return groups
+
+        groups, most = self.watched(server, work)
         for group in groups:
             self.assertGreater(min(self.outs(server, *group)), 0)
+        self.assertGreater(most, 0)
+        self.assertLessEqual(most, 70 * MIB)
+
+    def begun(self, taker, *words):
+        """A command that waits: what ends the wait for its answer."""
+        taker.process.stdin.write(" ".join(map(str, words)) + "\n")
+        taker.process.stdin.flush()
+        return lambda: int(taker.process.stdout.readline())
+
+    def crowded(self, fault=None):
+        """A group, and a program that waits for memory which the group has: what ends its wait."""
+        server = self.swapping(fault=fault, name="fault" + (fault or "").replace(":", "-"))
+        owner, other = self.group(server, "first")
+        third = self.taker(server)
+        return server, owner, other, third, self.begun(third, "alloc", 60)
+
+    def test_stays(self):
+        """One of them cannot stop, or cannot leave: all go on with what they had, and ps says why."""
+        for fault in ("fail:240", "fail:242"):
+            with self.subTest(fault=fault):
+                server, owner, other, third, answer = self.crowded(fault)
+                self.wait(lambda server=server: "keeps its memory on the GPU" in self.log_of(server))
+                self.assertEqual(other.ask("see", 1) + owner.ask("check", 1), 0)
+                other.word = 6
+                self.assertEqual(self.turn(owner, other, 7), 0)
+                self.assertIn("CRICKET_FAULT made this step fail", self.quantum(server, owner)["reason"])
+                self.assertIn("CRICKET_FAULT made this step fail", self.quantum(server, other)["reason"])
+                owner.end()
+                other.end()
+                self.assertEqual(answer(), 0)
+                third.end()
+
+    def test_owner_killed(self):
+        """The owner's worker dies: its memory is free, the other keeps what is its own, and what it has given up is gone, never other data."""
+        for fault in ("240", "241", "242", "243"):
+            with self.subTest(fault=fault):
+                server, owner, other, third, answer = self.crowded(fault)
+                if fault == "243":
+                    self.assertEqual(answer(), 0)
+                    self.assertEqual(third.ask("fill", 9), 0)
+                    answer = self.begun(other, "check", 6)
+                self.wait(lambda server=server: "signal 9" in self.log_of(server))
+                owner.process.kill()
+                self.assertEqual(answer(), 0)
+                self.assertEqual(other.ask("check", 6), 0)
+                # Before anybody gave up anything, it has it as ever.
+                self.assertEqual(other.ask("see", 1), 0 if fault == "240" else 2)
+                if fault != "243":
+                    self.assertEqual(third.ask("fill", 9), 0)
+                self.assertEqual(third.ask("check", 9), 0)
+                other.end()
+                third.end()
+
+    def test_other_killed(self):
+        """The worker of one that opened memory dies on the way in: the owner comes in without it."""
+        server, owner, other, third, answer = self.crowded("244")
+        self.assertEqual(answer(), 0)
+        self.assertEqual(third.ask("fill", 9), 0)
+        self.assertEqual(owner.ask("check", 1) + owner.ask("see", 1), 0)
+        other.process.kill()
+        self.assertEqual(third.ask("check", 9), 0)
+
+    def test_server_killed(self):
+        """The server dies when nothing has left yet but what they opened is given up: they go on, and the next server swaps them."""
+        server, owner, other, third, answer = self.crowded("245")
+        self.wait(lambda: server.process.poll() is not None)
+        server.kill()
+        os.unlink(os.path.join(server.directory, "address"))
+        again = self.swapping(name="fault245")
+        self.wait(lambda: "found again" in self.log_of(again))
+        other.word = 6
+        self.assertEqual(self.turn(owner, other, 7), 0)
+        self.assertEqual(answer(), 0)
+        self.assertEqual(third.ask("fill", 9), 0)
+        self.assertEqual(self.turn(owner, other, 17), 0)
+        self.assertEqual(third.ask("check", 9), 0)
+
+    def test_by_hand(self):
+        """cricketctl swap moves all of them; pause refuses, and names that."""
+        server = self.swapping()
+        owner, other = self.group(server, "first")
+        sessions = [self.id_of(server, taker) for taker in (owner, other)]
+        self.ctl(server, "swap", "out", sessions[1])
+        self.assertEqual([self.quantum(server, taker)["state"] for taker in (owner, other)], ["swapped"] * 2)
+        self.ctl(server, "swap", "in", sessions[0])
+        self.assertEqual(other.ask("see", 1), 0)
+        status, _, said = self.may_fail(server, "pause", sessions[0])
+        self.assertEqual(status, 1)
+        self.assertIn("cricketctl swap out", said)
+        # The next command of any of them brings all in.
+        self.ctl(server, "swap", "out", sessions[0])
+        other.word = 6
+        self.assertEqual(self.turn(owner, other, 7), 0)
+
+    def test_freed(self):
+        """What its owner has freed nobody could bring back: the group stays, and ps says what to do."""
+        server, owner, other, third, answer = self.crowded()
+        self.assertEqual(answer(), 0)
+        self.assertEqual(owner.ask("free"), 0)
+        answer = self.begun(third, "alloc", 20)
+        self.wait(lambda: "has since freed" in self.quantum(server, other)["reason"])
+        self.assertEqual(other.ask("see", 1), 0)
+        owner.end()
+        other.end()
+        self.assertEqual(answer(), 0)
 
 
 if __name__ == "__main__":
