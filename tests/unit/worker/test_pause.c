@@ -119,8 +119,11 @@ static void test_swap(void)
 	for (int round = 0; round < 3; round++) {
 		IS(ckt_pause_swap(&ckt_worker, &given, &moved, message, sizeof message), 0);
 		YES(given >= SIZE + PHYSICAL);
-		/* The piece of zeros is nowhere; without the kernel of hashes all else is written. */
-		YES(moved && moved <= given - CKT_IMAGE_CHUNK);
+		/* The piece of zeros is nowhere, and what has not changed is not written again. */
+		if (round == 1)
+			IS(moved, 0);
+		else
+			YES(moved && moved <= given - CKT_IMAGE_CHUNK);
 		IS(free_bytes(), before + given);
 		const uint8_t *copy = ckt_pause_copy(memory, 0);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
