@@ -137,8 +137,8 @@ class Together(Limited):
                 owner.process.kill()
                 self.assertEqual(answer(), 0)
                 self.assertEqual(other.ask("check", 6), 0)
-                # Before anybody gave up anything, it has it as ever.
-                self.assertEqual(other.ask("see", 1), 0 if fault == "240" else 2)
+                # Before it gave up anything, it has it as ever; at 241 it may, side by side with the owner, have done that or not.
+                self.assertIn(other.ask("see", 1), {"240": [0], "241": [0, 2]}.get(fault, [2]))
                 if fault != "243":
                     self.assertEqual(third.ask("fill", 9), 0)
                 self.assertEqual(third.ask("check", 9), 0)
