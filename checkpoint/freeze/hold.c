@@ -88,6 +88,8 @@ int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands,
 	} else {
 		if (action == CKT_HOLD_STOP)
 			hold->copied = false;
+		if (action != CKT_HOLD_STEP)
+			hold->cut[0] = 0;
 		hold->wanted = action != CKT_HOLD_END;
 		hold->commands = action == CKT_HOLD_STEP ? commands : 0;
 		hold->issued = issued_bound;
@@ -96,6 +98,24 @@ int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands,
 	pthread_mutex_unlock(ckt_session_operations.lock(worker));
 	ckt_session_operations.wake(worker);
 	return result;
+}
+
+int ckt_hold_name_cut(struct ckt_worker *worker, const uint8_t cut[CKT_WORKER_CUT_SIZE])
+{
+	struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
+	pthread_mutex_lock(ckt_session_operations.lock(worker));
+	int result = hold->wanted ? 0 : -EINVAL;
+	hold->cut[0] = result ? 0 : '/';
+	for (size_t i = 0; i < CKT_WORKER_CUT_SIZE && !result; i++)
+		snprintf(hold->cut + 1 + 2 * i, 3, "%02x", cut[i]);
+	pthread_mutex_unlock(ckt_session_operations.lock(worker));
+	return result;
+}
+
+const char *ckt_hold_with(struct ckt_worker *worker)
+{
+	const struct ckt_hold *hold = &ckt_checkpoint_of(worker)->hold;
+	return *hold->cut ? hold->cut : ckt_session_operations.job(worker);
 }
 
 void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, char *ret_message)

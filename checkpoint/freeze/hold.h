@@ -29,12 +29,16 @@
 struct ckt_reply_header;
 struct ckt_worker;
 
+/* A cut's name as text: no name of a job. */
+enum { CKT_HOLD_CUT_TEXT = 2 * CKT_WORKER_CUT_SIZE + 2 };
+
 struct ckt_hold {
 	/* mail_lock */
 	bool wanted;
 	uint64_t epoch;            /* of the latest STOP or STEP */
 	uint64_t commands, issued; /* of that step */
 	bool copied;
+	char cut[CKT_HOLD_CUT_TEXT];   /* the server's, of a group; empty: it stands with its job */
 	char message[CKT_MESSAGE_MAX]; /* what is unfinished */
 
 	/* The executor's. */
@@ -56,6 +60,10 @@ int ckt_hold_set(struct ckt_worker *worker, uint32_t action, uint64_t commands, 
 	char *ret_message, size_t message_size);
 /* ret_message: the result's, CKT_MESSAGE_MAX bytes. */
 void ckt_hold_look(struct ckt_worker *worker, struct ckt_worker_hold_res *ret, char *ret_message);
+/* Until it continues it stands with the sessions of that cut, and not with its job.  0, or -EINVAL: it is not held. */
+int ckt_hold_name_cut(struct ckt_worker *worker, const uint8_t cut[CKT_WORKER_CUT_SIZE]);
+/* What sessions that stand together have in common: a cut, or a job; "": nothing.  Precondition: mail_lock held. */
+const char *ckt_hold_with(struct ckt_worker *worker);
 /* An image has copied all that it needs of the session. */
 void ckt_hold_copied(struct ckt_worker *worker);
 

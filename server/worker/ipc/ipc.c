@@ -107,7 +107,7 @@ void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name,
 	if (ckt_ipc_hear(connection, &question)) {
 		pthread_mutex_lock(&worker->mail_lock);
 		answer.held = worker->checkpoint.hold.wanted ? CKT_IPC_WITH_JOB : 0;
-		memcpy(answer.job, worker->job, sizeof answer.job);
+		snprintf(answer.job, sizeof answer.job, "%s", ckt_hold_with(worker));
 		answer.copy = worker->copy;
 		pthread_mutex_unlock(&worker->mail_lock);
 		pthread_mutex_lock(&ckt_ipc.lock);

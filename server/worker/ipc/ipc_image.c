@@ -55,8 +55,9 @@ static void add_other(struct others *others, const char session[CKT_IPC_SESSION]
 static bool stands_with(struct ckt_worker *worker, const struct ckt_ipc_answer *other)
 {
 	pthread_mutex_lock(&worker->mail_lock);
-	bool result = worker->checkpoint.hold.wanted && other->held & CKT_IPC_WITH_JOB &&
-		*worker->job && strcmp(worker->job, other->job) == 0;
+	const char *with = ckt_hold_with(worker);
+	bool result = worker->checkpoint.hold.wanted && other->held & CKT_IPC_WITH_JOB && *with &&
+		strcmp(with, other->job) == 0;
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
 }
@@ -161,9 +162,14 @@ bool ckt_ipc_obstacle(struct ckt_worker *worker, char *ret_message, size_t messa
 		strcat(names, " and others");
 	pthread_mutex_lock(&worker->mail_lock);
 	memcpy(job, worker->job, sizeof job);
-	bool held = worker->checkpoint.hold.wanted;
+	bool held = worker->checkpoint.hold.wanted, cut = *worker->checkpoint.hold.cut;
 	pthread_mutex_unlock(&worker->mail_lock);
-	if (held)
+	if (cut)
+		snprintf(ret_message, message_size,
+			"the session shares memory with the processes of session %s, "
+			"which is not of the same cut",
+			names);
+	else if (held)
 		snprintf(ret_message, message_size,
 			"the session shares memory with the processes of session %s, "
 			"which is not held with job '%s': start all of them with "

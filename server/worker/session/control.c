@@ -195,6 +195,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_TRACE] = ckt_worker_serve_trace,
 		[CKT_WORKER_GPUS] = ckt_worker_serve_gpus,
 		[CKT_WORKER_HOLD] = ckt_worker_serve_hold,
+		[CKT_WORKER_CUT] = ckt_worker_serve_cut,
 		[CKT_WORKER_JOB] = ckt_worker_serve_job,
 		[CKT_WORKER_OWNER] = ckt_worker_serve_owner,
 		[CKT_WORKER_OWNER_NAME] = ckt_worker_serve_owner_name,

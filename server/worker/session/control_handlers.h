@@ -36,6 +36,7 @@ int ckt_worker_serve_turn(struct ckt_request *request);
 int ckt_worker_serve_metrics(struct ckt_request *request);
 int ckt_worker_serve_activity(struct ckt_request *request);
 int ckt_worker_serve_hold(struct ckt_request *request);
+int ckt_worker_serve_cut(struct ckt_request *request);
 int ckt_worker_serve_lease_recall(struct ckt_request *request);
 int ckt_worker_serve_lease_waited(struct ckt_request *request);
 int ckt_worker_serve_lease_press(struct ckt_request *request);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "checkpoint/session.h"
 #include "rpc/net.h"
 #include "server/worker/memory/lease.h"
 #include "server/worker/module/blob_cache.h"
@@ -131,6 +132,22 @@ int ckt_worker_serve_hold(struct ckt_request *request)
 	if (!res.status)
 		ckt_hold_look(worker, &res, message);
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_hold_res, &res);
+}
+
+int ckt_worker_serve_cut(struct ckt_request *request)
+{
+	ckt_worker_cut_args args = {0};
+	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_result res = {.message = message};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_cut_args, &args);
+	if (result)
+		return result;
+	/* Nobody gives its communicators new ids when the cut is restored. */
+	if (ckt_session_operations.has_peers(message, sizeof message))
+		res.status = -EOPNOTSUPP;
+	else if ((res.status = ckt_hold_name_cut(request->worker, (const uint8_t *)args.cut)))
+		snprintf(message, sizeof message, "the session is not held");
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }
 
 /* Memory that is mapped and free goes, unless its lock waits for the server itself. */

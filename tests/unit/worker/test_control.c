@@ -73,6 +73,14 @@ static void test_calls(void)
 	TEXT(stats.stats.stats_val[3].name, CKT_STAT_RECEIVED);
 	TEXT(stats.stats.stats_val[4].name, CKT_STAT_SENT);
 	xdr_free((xdrproc_t)xdr_ckt_worker_stats_res, (char *)&stats);
+	/* Only what is held is of a cut. */
+	ckt_worker_cut_args cut = {0};
+	ckt_worker_result told = {0};
+	YES(ask(fd, CRICKET_WORKER_PROG, CKT_WORKER_CUT, (xdrproc_t)xdr_ckt_worker_cut_args, &cut,
+		(xdrproc_t)xdr_ckt_worker_result, &told));
+	IS(told.status, -EINVAL);
+	HAS(told.message, "not held");
+	xdr_free((xdrproc_t)xdr_ckt_worker_result, (char *)&told);
 	/* Only what is to be restored is pre-loaded; the worker stays. */
 	ckt_worker_start_args start = {
 		.session = (char *)"", .socket = (char *)"", .driver = (char *)""};

@@ -76,6 +76,28 @@ static void test_steps(void)
 	take();
 }
 
+/* Until it goes on a session stands with those of a cut, whatever job it has. */
+static void test_cut(void)
+{
+	static const uint8_t cut[CKT_WORKER_CUT_SIZE] = {0xab, [15] = 1};
+	strcpy(ckt_worker.job, "train");
+	IS(ckt_hold_name_cut(&ckt_worker, cut), -EINVAL);
+	TEXT(ckt_hold_with(&ckt_worker), "train");
+	IS(set(CKT_HOLD_STOP, 0, 0), 0);
+	IS(ckt_hold_name_cut(&ckt_worker, cut), 0);
+	TEXT(ckt_hold_with(&ckt_worker), "/ab000000000000000000000000000001");
+	NO(ckt_job_name_good(ckt_hold_with(&ckt_worker)));
+	IS(set(CKT_HOLD_STEP, 1, 0), 0);
+	TEXT(ckt_hold_with(&ckt_worker), "/ab000000000000000000000000000001");
+	IS(set(CKT_HOLD_END, 0, 0), 0);
+	TEXT(ckt_hold_with(&ckt_worker), "train");
+	IS(set(CKT_HOLD_STOP, 0, 0), 0);
+	TEXT(ckt_hold_with(&ckt_worker), "train");
+	IS(set(CKT_HOLD_END, 0, 0), 0);
+	ckt_worker.job[0] = 0;
+	take();
+}
+
 static void test_drained(void)
 {
 	struct ckt_object *stream;
@@ -152,4 +174,5 @@ static void test_withheld(void)
 	NO(ckt_worker.checkpoint.hold.host_seen);
 }
 
-UNIT_SUITE(hold, {"steps", test_steps}, {"drained", test_drained}, {"withheld", test_withheld})
+UNIT_SUITE(hold, {"steps", test_steps}, {"cut", test_cut}, {"drained", test_drained},
+	{"withheld", test_withheld})
