@@ -208,7 +208,9 @@ static void check_again(int dir_fd, const struct ckt_chain_state *state)
 			again.gpu == state->gpu && again.shared == state->shared &&
 			again.replica_ms == state->replica_ms &&
 			again.replicated == state->replicated &&
-			again.has_manifest == state->has_manifest,
+			again.has_manifest == state->has_manifest &&
+			again.member_count == state->member_count &&
+			(!state->member_count || ckt_chain_same_cut(&again, state)),
 		"a state is another one when read again");
 }
 
@@ -229,6 +231,12 @@ static void check_state(
 		bytes += image->bytes;
 		fuzz_insist(bytes >= image->bytes && bytes <= INT64_MAX, "sizes of images");
 	}
+	fuzz_insist(!state->member_count ||
+			(state->member_count > 1 && ckt_chain_has_member(state, SESSION)),
+		"a group of one, or of others");
+	for (unsigned i = 1; i < state->member_count; i++)
+		fuzz_insist(strcmp(state->members[i - 1], state->members[i]) < 0,
+			"a member of a group that is there twice");
 	fuzz_insist(state->gpu >= -1 && state->gpu < CKT_DEVICES_MAX, "a GPU");
 	check_again(dir_fd, state);
 }
@@ -307,10 +315,14 @@ static void try_directory(const uint8_t *head, const char *text, size_t size)
 	plant_image(fd, head[2]);
 	plant(fd, "lock", head[3], "1", head[3] % KINDS == FULL);
 	plant(fd, "8", head[4], "a file", 6);
+	plant(fd, "state.next", head[4], text, size);
 	ckt_chain_keys_set(head[0] & KEYED ? &keys : NULL);
 	fuzz_insist(ckt_chain_keys() == (head[0] & KEYED ? &keys : NULL), "other keys");
 	int result = ckt_chain_read(fd, SESSION, &state);
 	char message[CKT_MESSAGE_MAX];
+	if (!ckt_chain_next_read(fd, SESSION, &parsed))
+		fuzz_insist(!(head[0] & KEYED) || is_signed(text),
+			"a next state that the key did not sign");
 	if (result)
 		ckt_chain_refusal(result, SESSION, message);
 	else
@@ -323,6 +335,7 @@ static void try_directory(const uint8_t *head, const char *text, size_t size)
 		check_images(fd, &parsed, head[0], head[5]);
 	try_lock(fd, head[3]);
 	try_images(fd, result ? NULL : &state);
+	ckt_chain_next_settle(fd, head[4] & 128);
 	if (head[0] & IS_NO_PRIVATE_DIRECTORY) {
 		fchmod(fd, 0750);
 		fuzz_insist(
@@ -371,9 +384,11 @@ static const char *word_of(unsigned *seed)
 		"owner 4294967296", "generation 18446744073709551615", "copy 1", "executed 5",
 		"when 18446744073709551615", "restores 1000", "restores 1001", "acked 3", "gpu 64",
 		"gpu 65", "asked 1", "shared 1", "asleep 1", "replica 2000", "replica 4294967296",
-		"replicated 1", "image 7 100", "image 9223372036854775807 1",
-		"image 9223372036854775808 1", "image 8 9223372036854775807", "image 0 1",
-		"image 7", "manifest 00", "mac 0", "end", "what 1", "secret 0", "last 0", ""};
+		"replicated 1", "cut c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1", "cut 0",
+		"member 0123456789aa", ("member " SESSION), "member 0123456789ac", "member 0",
+		"image 7 100", "image 9223372036854775807 1", "image 9223372036854775808 1",
+		"image 8 9223372036854775807", "image 0 1", "image 7", "manifest 00", "mac 0",
+		"end", "what 1", "secret 0", "last 0", ""};
 	return words[fuzz_random(seed) % (sizeof words / sizeof *words)];
 }
 
@@ -447,7 +462,8 @@ static void write_seeds(const char *to)
 		"version 1\nsession " SESSION
 		"\nowner 1000\nsecret 0000000000000000000000000000000000000000000000000000000000000000\n"
 		"generation 3\ncopy 4\nexecuted 77\nwhen 1234\nlast 00000000000000000000000000000000\n"
-		"restores 1\nacked 70\ngpu 1\nasked 1\nasleep 1\nimage 4 1000\nimage 7 20\nshared 1\nreplica 2000\nreplicated 1\n";
+		"restores 1\nacked 70\ngpu 1\nasked 1\nasleep 1\nimage 4 1000\nimage 7 20\nshared 1\nreplica 2000\nreplicated 1\n"
+		"cut c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1\nmember 0123456789aa\nmember " SESSION "\n";
 	static const uint8_t hows[] = {0, KEYED | SIGNED | NAMES_MANIFEST, KEYED | SIGNED, KEYED,
 		SIGNED, KEYED | SIGNED | DURABLE};
 	char text[2048], name[32];

@@ -26,6 +26,8 @@ struct job {
 	int parent_fd, dir_fd, image_fd; /* parent_fd -1: a commit; image_fd -1: a drop */
 	struct ckt_chain_state state;
 	bool clean, foreign;
+	bool prepares;                   /* the next state is written, and not the state */
+	bool counts;                     /* the next state becomes the state */
 	struct ckt_sealed_image *sealed; /* NULL: the files are there */
 	int result;
 	ckt_chain_job_done done;
@@ -43,10 +45,13 @@ static void *run(void *opaque)
 		if (job->sealed)
 			job->result = ckt_sealed_image_finish(
 				job->sealed, ckt_chain_keys(), job->image_fd);
-		if (!job->result && (job->foreign ? syncfs(job->dir_fd) : fsync(job->image_fd)))
+		if (!job->result && !job->counts &&
+			(job->foreign ? syncfs(job->dir_fd) : fsync(job->image_fd)))
 			job->result = -errno;
 		if (!job->result)
-			job->result = ckt_chain_write(job->dir_fd, &job->state);
+			job->result = job->counts ? ckt_chain_next_settle(job->dir_fd, true)
+				: job->prepares   ? ckt_chain_next_write(job->dir_fd, &job->state)
+						  : ckt_chain_write(job->dir_fd, &job->state);
 		if (!job->result && job->clean)
 			ckt_chain_clean(job->dir_fd, &job->state);
 	}
@@ -144,6 +149,35 @@ int ckt_chain_commit_sealed(struct ckt_loop *loop, int dir_fd, int image_fd,
 			.state = *state,
 			.sealed = sealed,
 			.clean = clean,
+			.done = done,
+			.context = context});
+}
+
+int ckt_chain_prepare(struct ckt_loop *loop, int dir_fd, int image_fd,
+	const struct ckt_chain_state *state, struct ckt_sealed_image *sealed,
+	ckt_chain_job_done done, void *context)
+{
+	return begin(loop,
+		&(struct job){.parent_fd = -1,
+			.dir_fd = dir_fd,
+			.image_fd = image_fd,
+			.state = *state,
+			.sealed = sealed,
+			.prepares = true,
+			.done = done,
+			.context = context});
+}
+
+int ckt_chain_count(struct ckt_loop *loop, int dir_fd, const struct ckt_chain_state *state,
+	ckt_chain_job_done done, void *context)
+{
+	return begin(loop,
+		&(struct job){.parent_fd = -1,
+			.dir_fd = dir_fd,
+			.image_fd = -1,
+			.state = *state,
+			.clean = true,
+			.counts = true,
 			.done = done,
 			.context = context});
 }

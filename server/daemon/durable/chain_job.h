@@ -28,6 +28,15 @@ int ckt_chain_commit_sealed(struct ckt_loop *loop, int dir_fd, int image_fd,
 	const struct ckt_chain_state *state, struct ckt_sealed_image *sealed, bool clean,
 	ckt_chain_job_done done, void *context);
 /*
+ * In two steps, of a group: fsyncs the image and writes the next state; and makes the next state, which
+ * is that one, the state, and removes images that it does not name.
+ */
+int ckt_chain_prepare(struct ckt_loop *loop, int dir_fd, int image_fd,
+	const struct ckt_chain_state *state, struct ckt_sealed_image *sealed,
+	ckt_chain_job_done done, void *context);
+int ckt_chain_count(struct ckt_loop *loop, int dir_fd, const struct ckt_chain_state *state,
+	ckt_chain_job_done done, void *context);
+/*
  * The same for images that a peer wrote, whose files are not on the disk yet: all of the file system
  * is synchronized.
  */

@@ -20,6 +20,7 @@
 
 #define STATE "state"
 #define FRESH "state.new"
+#define NEXT "state.next"
 #define LOCK "lock"
 
 enum {
@@ -158,6 +159,13 @@ static void add_rare_lines(struct text *text, const struct ckt_chain_state *stat
 {
 	if (state->shared)
 		add(text, "shared 1\n");
+	if (state->member_count) {
+		char cut[2 * CKT_CHAIN_CUT + 1];
+		put_hex(cut, state->cut, CKT_CHAIN_CUT);
+		add(text, "cut %s\n", cut);
+	}
+	for (unsigned i = 0; i < state->member_count; i++)
+		add(text, "member %s\n", state->members[i]);
 	if (state->replica_ms)
 		add(text, "replica %u\n", state->replica_ms);
 	if (state->replicated)
@@ -217,6 +225,42 @@ static bool add_image(struct ckt_chain_state *state, char *text)
 	return true;
 }
 
+/* Sorted, so that none is there twice. */
+static bool add_member(struct ckt_chain_state *state, const char *id)
+{
+	unsigned count = state->member_count;
+	if (count == CKT_CHAIN_MEMBERS_MAX || !ckt_chain_id_good(id) ||
+		(count && strcmp(id, state->members[count - 1]) <= 0))
+		return false;
+	snprintf(state->members[state->member_count++], CKT_SESSION_ID_SIZE + 1, "%.12s", id);
+	return true;
+}
+
+bool ckt_chain_has_member(const struct ckt_chain_state *state, const char *session)
+{
+	for (unsigned i = 0; i < state->member_count; i++)
+		if (strcmp(state->members[i], session) == 0)
+			return true;
+	return false;
+}
+
+bool ckt_chain_same_cut(const struct ckt_chain_state *a, const struct ckt_chain_state *b)
+{
+	bool same = a->member_count && a->member_count == b->member_count && a->owner == b->owner &&
+		memcmp(a->cut, b->cut, sizeof a->cut) == 0;
+	for (unsigned i = 0; i < a->member_count && same; i++)
+		same = strcmp(a->members[i], b->members[i]) == 0;
+	return same;
+}
+
+/* A cut has members, this session among them, and nothing else has. */
+static bool is_whole(const struct ckt_chain_state *state, bool has_cut)
+{
+	return *state->session &&
+		(has_cut ? state->member_count > 1 && ckt_chain_has_member(state, state->session)
+			 : !state->member_count);
+}
+
 /* The numbers of a state, by name. */
 static bool take_number(struct ckt_chain_state *state, const char *name, const char *value)
 {
@@ -266,6 +310,10 @@ static bool take_line(struct ckt_chain_state *state, char *name, char *value)
 		return get_hex(value, state->last, sizeof state->last);
 	if (strcmp(name, "image") == 0)
 		return add_image(state, value);
+	if (strcmp(name, "cut") == 0)
+		return get_hex(value, state->cut, sizeof state->cut);
+	if (strcmp(name, "member") == 0)
+		return add_member(state, value);
 	if (strcmp(name, "manifest") == 0) {
 		state->has_manifest = get_hex(value, state->manifest, sizeof state->manifest);
 		return state->has_manifest;
@@ -280,9 +328,10 @@ int ckt_chain_state_parse(char *text, struct ckt_chain_state *ret_state)
 {
 	struct ckt_chain_state state = {.gpu = -1, .owner = CKT_UID_UNKNOWN};
 	char *next;
+	bool has_cut = false;
 	for (char *line = text; (next = strchr(line, '\n')); line = next) {
 		*next++ = 0;
-		if (strcmp(line, "end") == 0 && !*next && *state.session) {
+		if (strcmp(line, "end") == 0 && !*next && is_whole(&state, has_cut)) {
 			*ret_state = state;
 			return 0;
 		}
@@ -292,15 +341,17 @@ int ckt_chain_state_parse(char *text, struct ckt_chain_state *ret_state)
 		*value++ = 0;
 		if (!take_line(&state, line, value))
 			return -EBADMSG;
+		has_cut |= strcmp(line, "cut") == 0;
 	}
 	return -EBADMSG;
 }
 
-int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state)
+static int read_state(
+	int dir_fd, const char *name, const char *session, struct ckt_chain_state *ret_state)
 {
 	char text[TEXT_MAX + 1];
 	struct stat st;
-	int fd = openat(dir_fd, STATE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ELOOP ? -EPERM : -errno;
 	bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
@@ -321,7 +372,17 @@ int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_
 	return result ? result : strcmp(ret_state->session, session) ? -EBADMSG : 0;
 }
 
-int ckt_chain_write(int dir_fd, const struct ckt_chain_state *state)
+int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state)
+{
+	return read_state(dir_fd, STATE, session, ret_state);
+}
+
+int ckt_chain_next_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state)
+{
+	return read_state(dir_fd, NEXT, session, ret_state);
+}
+
+static int write_state(int dir_fd, const char *name, const struct ckt_chain_state *state)
 {
 	char text[TEXT_MAX];
 	int size = format(state, text, sizeof text);
@@ -333,13 +394,31 @@ int ckt_chain_write(int dir_fd, const struct ckt_chain_state *state)
 		return -errno;
 	int result = ckt_write_synced(fd, text, (size_t)size);
 	close(fd);
-	if (!result && renameat(dir_fd, FRESH, dir_fd, STATE))
+	if (!result && renameat(dir_fd, FRESH, dir_fd, name))
 		result = -errno;
 	if (!result && fsync(dir_fd))
 		result = -errno;
 	if (result)
 		unlinkat(dir_fd, FRESH, 0);
 	return result;
+}
+
+int ckt_chain_write(int dir_fd, const struct ckt_chain_state *state)
+{
+	return write_state(dir_fd, STATE, state);
+}
+
+int ckt_chain_next_write(int dir_fd, const struct ckt_chain_state *state)
+{
+	return write_state(dir_fd, NEXT, state);
+}
+
+int ckt_chain_next_settle(int dir_fd, bool counts)
+{
+	int result = counts ? renameat(dir_fd, NEXT, dir_fd, STATE) : unlinkat(dir_fd, NEXT, 0);
+	if (result)
+		return counts || errno != ENOENT ? -errno : 0;
+	return fsync(dir_fd) ? -errno : 0;
 }
 
 /* ---- Images */
@@ -435,6 +514,7 @@ void ckt_chain_remove(int parent_fd, int dir_fd, const char *session)
 	/* First what makes the rest an image. */
 	unlinkat(dir_fd, STATE, 0);
 	unlinkat(dir_fd, FRESH, 0);
+	unlinkat(dir_fd, NEXT, 0);
 	/* See replica.h. */
 	unlinkat(dir_fd, "replica", 0);
 	unlinkat(dir_fd, "replica.new", 0);

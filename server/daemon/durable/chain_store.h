@@ -5,6 +5,7 @@
  *
  *	DIR/SESSION/lock	locked (F_OFD_SETLK) by everybody for whom the session lives: its server and its worker
  *	DIR/SESSION/state	who the session is, and which images are its chain; replaced as a whole
+ *	DIR/SESSION/state.next	the same, once all of its group have one of that cut: see group_cut.h
  *	DIR/SESSION/N/		an image; no part of the chain before the state names it
  *
  * The state's rename is the moment from which an image counts.  What it does not name is a rest of
@@ -25,7 +26,9 @@
 
 enum {
 	CKT_CHAIN_IMAGES_MAX = 48, /* CKT_IMAGE_CHAIN_MAX, and room for one that fails */
-	CKT_CHAIN_HASH = 32
+	CKT_CHAIN_HASH = 32,
+	CKT_CHAIN_CUT = 16,
+	CKT_CHAIN_MEMBERS_MAX = 64, /* of a group that goes back together: a state stays small */
 };
 
 struct ckt_chain_image {
@@ -48,7 +51,11 @@ struct ckt_chain_state {
 	uint64_t acked;    /* at the last of these: what the client knew to be executed */
 	int gpu;           /* ordinal; -1: any */
 	bool asked;        /* its client asked for images */
-	bool shared;       /* with other sessions: it does not come back alone */
+	bool shared;       /* with other sessions: it does not come back, as no cut has them all */
+	/* Its newest image is of that cut of all these, itself included, sorted; none: of itself alone. */
+	uint8_t cut[CKT_CHAIN_CUT];
+	unsigned member_count;
+	char members[CKT_CHAIN_MEMBERS_MAX][CKT_SESSION_ID_SIZE + 1];
 	/* Only with a key, as what the files of replica.h say: */
 	unsigned replica_ms; /* another server's session, with a lease of that length; 0: our own */
 	bool replicated;     /* a replica of it may count at another server */
@@ -58,6 +65,10 @@ struct ckt_chain_state {
 	struct ckt_chain_image images[CKT_CHAIN_IMAGES_MAX];
 };
 
+/* Whether that session is among the members. */
+bool ckt_chain_has_member(const struct ckt_chain_state *state, const char *session);
+/* Whether both are of one cut of the same sessions, of one owner. */
+bool ckt_chain_same_cut(const struct ckt_chain_state *a, const struct ckt_chain_state *b);
 /* Whether it can be the name of a session's directory: peers choose ids. */
 bool ckt_chain_id_good(const char *session);
 /*
@@ -79,6 +90,13 @@ bool ckt_chain_is_over(int dir_fd);
 int ckt_chain_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state);
 /* On the disk when this returns, completely or not at all. */
 int ckt_chain_write(int dir_fd, const struct ckt_chain_state *state);
+/*
+ * The next state, which does not count before all of its group have one of the same cut.  Write, as
+ * above; read, with the same errors; settle: it becomes the state, or goes.
+ */
+int ckt_chain_next_write(int dir_fd, const struct ckt_chain_state *state);
+int ckt_chain_next_read(int dir_fd, const char *session, struct ckt_chain_state *ret_state);
+int ckt_chain_next_settle(int dir_fd, bool counts);
 /* Text of a state and back, for the two above and for tests. */
 int ckt_chain_state_parse(char *text, struct ckt_chain_state *ret_state);
 /* The directory of an image, the caller's; make: a new, empty one. */

@@ -81,6 +81,76 @@ static void test_state(void)
 	unmake(fd);
 }
 
+/* What a state says of a group; the next one does not count before it is settled. */
+static void test_group(void)
+{
+	struct ckt_chain_state state = a_state(), back;
+	char text[4096];
+	int fd = make();
+	memset(state.cut, 0xc1, sizeof state.cut);
+	state.member_count = CKT_CHAIN_MEMBERS_MAX;
+	for (unsigned i = 0; i < CKT_CHAIN_MEMBERS_MAX; i++)
+		snprintf(state.members[i], sizeof state.members[i], "0123456789%02x",
+			0xab - CKT_CHAIN_MEMBERS_MAX + 1 + i);
+	MUST(ckt_chain_write(fd, &state), 0);
+	MUST(ckt_chain_read(fd, SESSION, &back), 0);
+	YES(ckt_chain_same_cut(&state, &back) && ckt_chain_has_member(&back, SESSION));
+	NO(ckt_chain_has_member(&back, "0123456789ff"));
+	back.cut[0] ^= 1;
+	NO(ckt_chain_same_cut(&state, &back));
+	back.cut[0] ^= 1;
+	back.members[0][0] = '1';
+	NO(ckt_chain_same_cut(&state, &back));
+	back = state;
+	back.owner++;
+	NO(ckt_chain_same_cut(&state, &back));
+	back = state;
+	back.member_count--;
+	NO(ckt_chain_same_cut(&state, &back));
+	back.member_count = 0;
+	NO(ckt_chain_same_cut(&back, &back));
+	/* The next one. */
+	IS(ckt_chain_next_read(fd, SESSION, &back), -ENOENT);
+	IS(ckt_chain_next_settle(fd, true), -ENOENT);
+	IS(ckt_chain_next_settle(fd, false), 0);
+	state.executed = 78;
+	MUST(ckt_chain_next_write(fd, &state), 0);
+	MUST(ckt_chain_read(fd, SESSION, &back), 0);
+	IS(back.executed, 77);
+	MUST(ckt_chain_next_read(fd, SESSION, &back), 0);
+	IS(back.executed, 78);
+	IS(ckt_chain_next_settle(fd, false), 0);
+	IS(ckt_chain_next_read(fd, SESSION, &back), -ENOENT);
+	MUST(ckt_chain_next_write(fd, &state), 0);
+	IS(ckt_chain_next_settle(fd, true), 0);
+	IS(ckt_chain_next_read(fd, SESSION, &back), -ENOENT);
+	MUST(ckt_chain_read(fd, SESSION, &back), 0);
+	IS(back.executed, 78);
+	MUST(ckt_chain_next_write(fd, &state), 0);
+	/* A cut without members, members without a cut, alone, twice, not sorted, without this one, too many. */
+	static const char cut[] = "session " SESSION "\ncut c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1\n";
+	static const char *const wrong[] = {"", "member " SESSION "\n",
+		"member " SESSION "\nmember " SESSION "\n",
+		"member " SESSION "\nmember 0123456789aa\n",
+		"member 0123456789aa\nmember 0123456789ac\n", "member 0123\nmember " SESSION "\n"};
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		snprintf(text, sizeof text, "%s%send\n", cut, wrong[i]);
+		IS(ckt_chain_state_parse(text, &back), -EBADMSG);
+	}
+	snprintf(text, sizeof text,
+		"session " SESSION "\nmember 0123456789aa\nmember " SESSION "\nend\n");
+	IS(ckt_chain_state_parse(text, &back), -EBADMSG);
+	snprintf(text, sizeof text, "%smember 0123456789aa\nmember " SESSION "\nend\n", cut);
+	IS(ckt_chain_state_parse(text, &back), 0);
+	int used = snprintf(text, sizeof text, "%s", cut);
+	for (unsigned i = 0; i <= CKT_CHAIN_MEMBERS_MAX; i++)
+		used += snprintf(text + used, sizeof text - (size_t)used, "member 0123456789%02x\n",
+			0xab - CKT_CHAIN_MEMBERS_MAX + i);
+	snprintf(text + used, sizeof text - (size_t)used, "end\n");
+	IS(ckt_chain_state_parse(text, &back), -EBADMSG);
+	unmake(fd);
+}
+
 /* Each beginning of a state, and a state with each byte wrong, is another state or none. */
 static void test_damaged(void)
 {
@@ -217,5 +287,5 @@ static void test_directories(void)
 	unmake(fd);
 }
 
-UNIT_SUITE(chain_store, {"state", test_state}, {"damaged", test_damaged}, {"more", test_more},
-	{"lock", test_lock}, {"directories", test_directories})
+UNIT_SUITE(chain_store, {"state", test_state}, {"group", test_group}, {"damaged", test_damaged},
+	{"more", test_more}, {"lock", test_lock}, {"directories", test_directories})
