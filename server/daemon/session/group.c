@@ -158,6 +158,7 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 	struct ckt_session *found = find(session, &packet->name, packet->nth, &stranger);
 	if (found && offer(found, &packet->name, connection)) {
 		if (found != session) {
+			ckt_group_connect(session, found);
 			note_share(session, found);
 			note_share(found, session);
 			if (is_of_session(&packet->name)) {

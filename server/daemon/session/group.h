@@ -21,6 +21,13 @@
 
 struct ckt_session;
 
+/* Another session with which one was connected. */
+struct ckt_group_partner {
+	uint64_t serial; /* of the live one; 0: it is awaited */
+	char id[CKT_SESSION_ID_SIZE + 1];
+	int64_t until_ms; /* CLOCK_MONOTONIC: of an awaited one, so long */
+};
+
 /* Of a session.  Zeroed memory is no member. */
 struct ckt_group_member {
 	struct ckt_source channel; /* fd 0 in zeroed memory, else -1 while closed */
@@ -35,6 +42,8 @@ struct ckt_group_member {
 	bool refused; /* that it asked for another owner's session is in the audit log */
 	struct ckt_group_name *claims;
 	size_t claim_count, claim_room;
+	struct ckt_group_partner *partners;
+	size_t partner_count, partner_room;
 };
 
 /* Makes the session's channel and gives its worker the other end.  0 or -errno. */
@@ -43,3 +52,20 @@ int ckt_group_open(struct ckt_session *session);
 void ckt_group_close(struct ckt_session *session);
 /* Whether they may share memory, events and communicators. */
 bool ckt_group_is_same(const struct ckt_session *a, const struct ckt_session *b);
+
+/* ---- group_partners.c */
+
+/* They can see what the other has, from now on. */
+void ckt_group_connect(struct ckt_session *a, struct ckt_session *b);
+/*
+ * Its worker is gone.  returns: its client may come back for it, and until then it is of the group.
+ */
+void ckt_group_leave(struct ckt_session *session, bool returns);
+/* What an image says of a session: it is of one group with those.  Nothing is known of where they are. */
+void ckt_group_await(struct ckt_session *session, const char *id);
+/*
+ * Calls with the ids of all sessions that could see what this one has, itself included; member NULL: its worker is
+ * gone, and its client may come back.  False: `look` said so, and not all were shown.
+ */
+typedef bool (*ckt_group_look)(struct ckt_session *member, const char *id, void *context);
+bool ckt_group_each(struct ckt_session *session, ckt_group_look look, void *context);

@@ -140,6 +140,7 @@ void ckt_session_free(struct ckt_session *session, bool keep_socket)
 		ckt_record_stream_fini(&session->links[kind].stream);
 	ckt_refused_calls_close(&session->refused);
 	ckt_group_close(session);
+	free(session->group.partners);
 	ckt_lease_close(session);
 	ckt_turn_close(session);
 	ckt_swap_close(session);

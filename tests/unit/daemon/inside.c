@@ -359,6 +359,7 @@ void session_drop(struct ckt_session *session)
 	snprintf(path, sizeof path, "%s/%s.sock", server.socket_dir, session->id);
 	unlink(path);
 	close(ckt_loop_remove(&server.loop, &session->pidfd));
+	free(session->group.partners);
 	/* Its worker sees the end. */
 	run_for(1);
 	free(session);
