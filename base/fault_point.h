@@ -75,6 +75,12 @@ enum ckt_fault_point {
 	CKT_FAULT_TOGETHER_OPENS = 244, /* all have, but it has not opened theirs */
 	/* cricket-server: all have given up what they opened, but none was told to leave */
 	CKT_FAULT_TOGETHER_SERVER = 245,
+	/* server: a cut of sessions that share: all are held and drained, and no image is begun */
+	CKT_FAULT_CUT_HELD = 246,
+	CKT_FAULT_CUT_NEXT = 247,  /* the image and the next state of one are on the disk */
+	CKT_FAULT_CUT_SAVED = 248, /* those of all are */
+	/* all clients of a group have come, and no session is started */
+	CKT_FAULT_GROUP_RETURNS = 250,
 };
 
 void ckt_fault(enum ckt_fault_point point);

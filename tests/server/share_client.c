@@ -4,6 +4,11 @@
  *
  *	share_client give FILE		exports 4096 bytes of 7 to FILE, and lives until stdin ends
  *	share_client take FILE		prints the result of cuIpcOpenMemHandle_v2, and the first byte
+ *	share_client own FILE		exports 4096 bytes of 0 to FILE, and does what stdin says:
+ *	share_client use FILE		the same with those that another owns; opens them before the first line
+ *		set N	all bytes become N; prints the result
+ *		send N	the same, and waits for nothing
+ *		get	prints the result, the first byte and the last
  *	share_client join FILE RANK	prints the result of ncclCommInitRank for a rank of two; rank 0 writes
  *					the unique id to FILE first
  *
@@ -74,6 +79,43 @@ static void take(const char *path)
 	printf("%d %d\n", (int)result, byte);
 }
 
+static void obey(const char *path, int owns)
+{
+	CUdeviceptr memory;
+	CUipcMemHandle handle;
+	char word[16], bytes[2] = {0};
+	int value = 0;
+	if (owns) {
+		MUST(CALL(cuMemAlloc, &memory, BYTES));
+		MUST(CALL(cuMemsetD8, memory, 0, BYTES));
+		MUST(CALL(cuIpcGetMemHandle, &handle, memory));
+		write_to(path, &handle, sizeof handle);
+	} else {
+		read_from(path, &handle, sizeof handle);
+		MUST(CALL(cuIpcOpenMemHandle, &memory, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	}
+	printf("ready\n");
+	fflush(stdout);
+	while (scanf("%15s", word) == 1) {
+		CUresult result = CUDA_ERROR_INVALID_VALUE;
+		if (strcmp(word, "set") == 0 && scanf("%d", &value) == 1) {
+			result = CALL(cuMemsetD8, memory, (unsigned char)value, BYTES);
+			if (!result)
+				result = CALL(cuCtxSynchronize);
+			printf("%d\n", (int)result);
+		} else if (strcmp(word, "send") == 0 && scanf("%d", &value) == 1) {
+			result = CALL(cuMemsetD8, memory, (unsigned char)value, BYTES);
+			printf("%d\n", (int)result);
+		} else {
+			result = CALL(cuMemcpyDtoH, &bytes[0], memory, 1);
+			if (!result)
+				result = CALL(cuMemcpyDtoH, &bytes[1], memory + BYTES - 1, 1);
+			printf("%d %d %d\n", (int)result, bytes[0], bytes[1]);
+		}
+		fflush(stdout);
+	}
+}
+
 /* As nccl.h has it, which a build may lack. */
 struct unique_id {
 	char internal[128];
@@ -110,6 +152,8 @@ int main(int argc, char **argv)
 	MUST(CALL(cuCtxSetCurrent, context));
 	if (strcmp(argv[1], "give") == 0)
 		give(argv[2]);
+	else if (strcmp(argv[1], "own") == 0 || strcmp(argv[1], "use") == 0)
+		obey(argv[2], argv[1][0] == 'o');
 	else if (strcmp(argv[1], "join") == 0 && argc == 4)
 		join(argv[2], atoi(argv[3]));
 	else

@@ -17,6 +17,8 @@
 #include "server/daemon/durable/automatic_option.h"
 #include "server/daemon/durable/chain_job.h"
 #include "server/daemon/durable/chain_mac.h"
+#include "server/daemon/durable/group_cut.h"
+#include "server/daemon/durable/group_return.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/durable/sleep.h"
 #include "server/daemon/image/image_space.h"
@@ -148,6 +150,8 @@ void ckt_automatic_fini(struct ckt_server *server)
 {
 	struct ckt_automatic *automatic = server->automatic;
 	ckt_chain_jobs_finish();
+	ckt_group_cut_fini();
+	ckt_group_return_fini();
 	while (waiting) {
 		struct ckt_automatic_chain *chain = waiting;
 		waiting = chain->next_waiting;
@@ -227,6 +231,13 @@ static bool wants(const struct ckt_session *session)
 		(!automatic->asked || session->asks_for_images);
 }
 
+/* What its images say of a group is true of the session. */
+static void join_group(struct ckt_session *session, const struct ckt_automatic_chain *chain)
+{
+	for (unsigned i = 0; i < chain->state.member_count; i++)
+		ckt_group_await(session, chain->state.members[i]);
+}
+
 /*
  * The server was started again, and the session has run on: so do its images.  alive: its worker
  * is, and has the lock.
@@ -237,6 +248,7 @@ static void adopt(struct ckt_automatic_chain *chain, bool alive)
 	int fd = ckt_chain_open(automatic->dir_fd, chain->id, false);
 	if (fd < 0)
 		return;
+	ckt_group_settle(chain->server, fd, chain->id);
 	int result = ckt_chain_read(fd, chain->id, &chain->state);
 	int lock = result ? result : ckt_chain_lock(fd, alive);
 	/* A first image replaces what does not count. */
@@ -252,9 +264,11 @@ static void adopt(struct ckt_automatic_chain *chain, bool alive)
 	}
 	chain->dir_fd = fd;
 	chain->lock_fd = lock;
-	chain->shares |= chain->state.shared;
-	if (chain->session)
+	chain->shares |= chain->state.shared || chain->state.member_count;
+	if (chain->session) {
 		chain->session->asks_for_images |= chain->state.asked;
+		join_group(chain->session, chain);
+	}
 	ckt_automatic_count(chain, chain->state.owner);
 }
 
@@ -268,6 +282,8 @@ void ckt_automatic_begin(struct ckt_session *session)
 		ckt_broker_stop(session->chain->broker);
 		session->chain->broker = NULL;
 		session->chain->alive_ms = ckt_net_now_ms();
+		session->chain->shares |= session->chain->state.member_count != 0;
+		join_group(session, session->chain);
 		ckt_sleep_woken(session);
 		ckt_replica_begin(session);
 		if (!session->chain->busy)
@@ -398,6 +414,16 @@ const struct ckt_automatic_chain *ckt_automatic_left(const char *session)
 	return chain;
 }
 
+void ckt_automatic_prolong(const char *session)
+{
+	struct ckt_automatic_chain *chain = waiting;
+	while (chain && strcmp(chain->id, session) != 0)
+		chain = chain->next_waiting;
+	if (chain && !chain->sleeper)
+		ckt_automatic_wait_for_client(
+			chain, (int64_t)chain->server->options.claim_timeout * 1000);
+}
+
 bool ckt_automatic_forget(const char *session)
 {
 	struct ckt_automatic_chain *chain = take_waiting(session);
@@ -440,11 +466,17 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	bool over =
 		chain && !session->child && chain->dir_fd >= 0 && ckt_chain_is_over(chain->dir_fd);
 	/* It ended before its server, which was started again, knew what it has. */
-	if (!chain && server->automatic && !session->child && !session->warm)
+	if (!chain && server->automatic && !session->child && !session->warm &&
+		!ckt_automatic_left(session->id))
 		chain = find_left(server, session->id, &over);
-	if (!chain)
+	if (!chain) {
+		ckt_group_leave(session, false);
 		return;
+	}
 	crashed = crashed && !over;
+	/* What is on the disk alone says all that is known. */
+	chain->unfit = chain->session && chain->shares && !chain->state.shared &&
+		!ckt_group_is_covered(chain);
 	session->chain = NULL;
 	chain->session = NULL;
 	ckt_timer_clear(&chain->timer);
@@ -460,7 +492,12 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	}
 	if (session->failure && chain->keep)
 		uncount(chain);
-	if (!chain->committing)
+	if (!session->failure)
+		ckt_group_return_over(chain->id);
+	ckt_group_leave(session, chain->keep && (chain->state.count || chain->cut));
+	if (chain->cut)
+		ckt_group_cut_leave(chain);
+	else if (!chain->committing)
 		ckt_automatic_ended(chain);
 }
 
@@ -470,7 +507,7 @@ void ckt_automatic_ended(struct ckt_automatic_chain *chain)
 		remove_images(chain);
 		return;
 	}
-	if (chain->shares && !chain->state.shared) {
+	if (chain->unfit) {
 		chain->state.shared = true;
 		ckt_chain_write(chain->dir_fd, &chain->state);
 	}

@@ -26,6 +26,8 @@
 
 struct ckt_automatic_chain;
 struct ckt_broker;
+struct image;
+struct ckt_group_cut;
 struct ckt_control_durable;
 struct ckt_image_space;
 struct ckt_peer;
@@ -53,9 +55,12 @@ struct ckt_automatic_chain {
 	struct ckt_image_space *space; /* counts state.images; NULL: not yet */
 	struct ckt_broker *broker;     /* of an image that is written, or of the restore */
 	bool busy, whole_next;
-	bool committing;                     /* a thread writes in the directory */
-	bool keep;                           /* of what has no session: its images stay */
-	bool shares;                         /* with other sessions, see automatic_share.c */
+	bool committing;           /* a thread writes in the directory */
+	bool keep;                 /* of what has no session: its images stay */
+	bool shares;               /* with other sessions, see automatic_share.c */
+	bool unfit;                /* its worker died, and the state does not say that it shares */
+	struct ckt_group_cut *cut; /* that is being taken, of it and others; NULL: none */
+	struct image *image;       /* in the making; see automatic_image.c */
 	uint64_t number, counted, last_copy; /* last_copy: of the worker before this one */
 	int64_t alive_ms; /* CLOCK_MONOTONIC, of its restore; 0: it was not restored */
 	unsigned wait;    /* that many times the usual time until the next try */
@@ -83,10 +88,15 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed);
 void ckt_automatic_leave(struct ckt_automatic_chain *chain);
 /* The one whose images stay so; NULL: none. */
 const struct ckt_automatic_chain *ckt_automatic_left(const char *session);
+/* Its client asks, and has to wait: its images stay as long again. */
+void ckt_automatic_prolong(const char *session);
 /* The client has returned.  Whether there was one. */
 bool ckt_automatic_forget(const char *session);
 
 /* ---- automatic_restore.c */
+
+/* From one image, without another since: what dies more often is not started again. */
+enum { CKT_AUTOMATIC_RESTORES_MAX = 3 };
 
 /* Whether that peer may be the client of the session of that state: as for a session that is here. */
 int ckt_automatic_check_peer(const struct ckt_peer *peer, const struct ckt_chain_state *state,
@@ -112,6 +122,15 @@ void ckt_automatic_tick(struct ckt_timer *timer);
  * will be called; else -errno.
  */
 int ckt_automatic_take_held(struct ckt_automatic_chain *chain);
+
+/* Takes one that is a part of chain->cut.  False: not, and `problem` says why; else ckt_group_cut_saved. */
+bool ckt_automatic_take_of_cut(struct ckt_automatic_chain *chain);
+/* That image counts from now on; ckt_group_cut_counted follows. */
+void ckt_automatic_image_count(struct ckt_automatic_chain *chain);
+/* It is removed: the cut has failed. */
+void ckt_automatic_image_drop(struct ckt_automatic_chain *chain);
+/* Why there is no image. */
+void ckt_automatic_failed(struct ckt_automatic_chain *chain, const char *why);
 
 /* ---- automatic_share.c */
 

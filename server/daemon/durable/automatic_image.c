@@ -16,6 +16,7 @@
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/chain_job.h"
 #include "server/daemon/durable/chain_mac.h"
+#include "server/daemon/durable/group_cut.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/durable/sealed_chain.h"
 #include "server/daemon/durable/sleep.h"
@@ -68,6 +69,11 @@ fail(struct ckt_automatic_chain *chain, const char *format, ...)
 	chain->wait = chain->wait < WAIT_MAX ? chain->wait * 2 : WAIT_MAX;
 }
 
+void ckt_automatic_failed(struct ckt_automatic_chain *chain, const char *why)
+{
+	fail(chain, "%s", why);
+}
+
 /* Another session is named as long as this server knows one. */
 static void fail_shared(struct ckt_automatic_chain *chain, const struct ckt_group_member *member)
 {
@@ -98,6 +104,8 @@ static int open_chain(struct ckt_automatic_chain *chain)
 	chain->whole_next = true;
 	chain->dir_fd = fd;
 	chain->lock_fd = lock;
+	/* What it named goes. */
+	ckt_chain_next_settle(fd, false);
 	ckt_chain_clean(fd, &chain->state);
 	ckt_automatic_count(chain, chain->session->uid);
 	return 0;
@@ -170,7 +178,19 @@ static void image_free(struct image *image, bool remove)
 		chain->sleeper = NULL;
 	}
 	chain->busy = false;
+	chain->image = NULL;
 	free(image);
+}
+
+/* No image comes of it. */
+static void image_fail(struct image *image)
+{
+	struct ckt_automatic_chain *chain = image->chain;
+	image_free(image, true);
+	if (chain->cut)
+		ckt_group_cut_saved(chain, false);
+	else
+		ckt_automatic_wait(chain);
 }
 
 static struct ckt_chain_state next_state(const struct image *image,
@@ -192,6 +212,7 @@ static struct ckt_chain_state next_state(const struct image *image,
 	state.asked = session->asks_for_images;
 	state.has_manifest = false;
 	state.shared = chain->shares;
+	state.member_count = 0;
 	/* A worker that is ended in its sleep did not crash. */
 	state.asleep = image->call.hold;
 	state.restores = state.asleep ? 0 : state.restores;
@@ -211,6 +232,7 @@ static void committed(struct image *image)
 	/* It may have lost its replica since; the next state says so. */
 	image->state.replicated = chain->state.replicated;
 	chain->state = image->state;
+	chain->unfit &= image->state.shared;
 	chain->whole_next = false;
 	chain->taken++;
 	ckt_counters.automatic_images++;
@@ -245,7 +267,12 @@ static void commit_done(void *context, int result)
 		fail(chain, "%s", strerror(-result));
 	chain->whole_next |= result != 0;
 	bool held = !result && image->call.hold;
-	image_free(image, result != 0);
+	/* Of a cut it counts also as what the next state names. */
+	image_free(image, result && !chain->cut);
+	if (chain->cut) {
+		ckt_group_cut_counted(chain);
+		return;
+	}
 	ckt_automatic_note_share(chain);
 	if (chain->session && held)
 		ckt_sleep_held(chain);
@@ -261,8 +288,40 @@ static void drop(struct image *image, const char *problem)
 	if (problem)
 		fail(chain, "%s", problem);
 	chain->whole_next = true;
-	image_free(image, true);
-	ckt_automatic_wait(chain);
+	image_fail(image);
+}
+
+/* Of a cut: it does not count before those of all others are there. */
+static void prepared(void *context, int result)
+{
+	struct image *image = context;
+	struct ckt_automatic_chain *chain = image->chain;
+	chain->committing = false;
+	if (!result) {
+		ckt_group_cut_saved(chain, true);
+		return;
+	}
+	if (chain->session)
+		fail(chain, "%s", strerror(-result));
+	chain->whole_next = true;
+	image_fail(image);
+}
+
+void ckt_automatic_image_count(struct ckt_automatic_chain *chain)
+{
+	struct image *image = chain->image;
+	int result = ckt_chain_count(
+		&chain->server->loop, chain->dir_fd, &image->state, commit_done, image);
+	chain->committing = !result;
+	if (result)
+		commit_done(image, result);
+}
+
+void ckt_automatic_image_drop(struct ckt_automatic_chain *chain)
+{
+	ckt_chain_next_settle(chain->dir_fd, false);
+	chain->whole_next = true;
+	image_free(chain->image, true);
 }
 
 static int commit(struct image *image)
@@ -270,6 +329,13 @@ static int commit(struct image *image)
 	struct ckt_automatic_chain *chain = image->chain;
 	/* It may have got a replica since. */
 	image->state.replicated = chain->state.replicated;
+	if (chain->cut) {
+		ckt_group_cut_name(chain, &image->state);
+		int error = ckt_chain_prepare(&chain->server->loop, chain->dir_fd, image->fd,
+			&image->state, image->sealed, prepared, image);
+		chain->committing = !error;
+		return error;
+	}
 	int result = ckt_chain_commit_sealed(&chain->server->loop, chain->dir_fd, image->fd,
 		&image->state, image->sealed, image->whole, commit_done, image);
 	chain->committing = !result;
@@ -347,8 +413,7 @@ static void saved(struct ckt_session *session, void *context, int error, void *a
 		fail(chain, "%s",
 			error || !*res->message ? ckt_daemon_request_problem(result)
 						: res->message);
-	image_free(image, true);
-	ckt_automatic_wait(chain);
+	image_fail(image);
 }
 
 /* ---- Before that */
@@ -419,12 +484,19 @@ static bool take(struct ckt_automatic_chain *chain, struct ckt_session *session,
 		return false;
 	*image = (struct image){
 		.chain = chain, .fd = -1, .whole = whole, .began_ms = ckt_net_now_ms()};
+	chain->image = image;
 	result = begin(image, session);
 	if (!result)
 		return true;
 	fail(chain, "%s", strerror(-result));
 	image_free(image, image->fd >= 0);
 	return false;
+}
+
+bool ckt_automatic_take_of_cut(struct ckt_automatic_chain *chain)
+{
+	chain->busy = take(chain, chain->session, &chain->session->status);
+	return chain->busy;
 }
 
 /* Whether there is anything that the last image does not have. */
@@ -434,7 +506,9 @@ static bool has_news(
 	const struct ckt_chain_state *state = &chain->state;
 	if (status->state != CKT_STATE_RUNNING && status->state != CKT_STATE_DETACHED)
 		return false;
-	return !state->count || chain->dir_fd < 0 || status->executed != state->executed ||
+	/* Of itself alone it is not, if it says so of others. */
+	bool alone = !chain->shares && (state->member_count || state->shared);
+	return !state->count || alone || chain->dir_fd < 0 || status->executed != state->executed ||
 		increments(state) > state->images[0].bytes;
 }
 
@@ -464,9 +538,13 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 	}
 	forgive(chain);
 	ckt_automatic_note_share(chain);
-	if (chain->shares) {
+	if (chain->shares && chain->server->options.replicate)
 		fail_shared(chain, &session->group);
-		ckt_automatic_wait(chain);
+	if (chain->shares &&
+		(chain->server->options.replicate ||
+			ckt_group_cut_take(chain, has_news(chain, status)))) {
+		if (!chain->cut)
+			ckt_automatic_wait(chain);
 		return;
 	}
 	if (chain->sleeper)
@@ -484,7 +562,7 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 
 int ckt_automatic_take_held(struct ckt_automatic_chain *chain)
 {
-	if (chain->busy)
+	if (chain->busy || chain->cut)
 		return -EBUSY;
 	int result = ckt_session_call(chain->session, CKT_WORKER_STATUS, NULL, NULL, -1,
 		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
@@ -500,6 +578,6 @@ void ckt_automatic_tick(struct ckt_timer *timer)
 	/* What falls asleep has an image taken anyway. */
 	if (session && session->phase == CKT_SESSION_LIVE && !chain->sleeper)
 		ckt_automatic_take_held(chain);
-	if (session && !chain->busy)
+	if (session && !chain->busy && !chain->cut)
 		ckt_automatic_wait(chain);
 }

@@ -18,6 +18,8 @@
 #include "rpc/session_key.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/chain_mac.h"
+#include "server/daemon/durable/group_cut.h"
+#include "server/daemon/durable/group_return.h"
 #include "server/daemon/metrics/counters.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/durable/sealed_chain.h"
@@ -29,7 +31,6 @@
 #include "server/daemon/session/session_marks.h"
 
 enum {
-	RESTORES_MAX = 3, /* from one image, without another since */
 	CALL_TIMEOUT_MS = 10000,
 };
 
@@ -89,7 +90,7 @@ static int check_state(const struct ckt_peer *peer, const struct ckt_chain_state
 			state->session);
 		return -EBADMSG;
 	}
-	if (state->restores >= RESTORES_MAX) {
+	if (state->restores >= CKT_AUTOMATIC_RESTORES_MAX) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"session %s died %u times after command %llu, and is not started again: "
 			"the program makes its worker crash, or its image does",
@@ -282,7 +283,16 @@ int ckt_automatic_resume(
 	int fd = ckt_chain_open(automatic->dir_fd, id, false);
 	if (fd < 0)
 		return -ENOENT;
+	if (ckt_group_cut_has(id)) {
+		close(fd);
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"images of the group of session %s are being written: ask again", id);
+		return -EAGAIN;
+	}
+	ckt_group_settle(peer->server, fd, id);
 	int result = read_chain(peer, fd, id, &state, ret_message);
+	if (!result && state.member_count)
+		result = ckt_group_return(peer, &state, ret_message);
 	struct ckt_automatic_chain *chain =
 		result ? NULL : ckt_automatic_chain_new(peer->server, id);
 	if (!chain) {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/chain_job.h"
+#include "server/daemon/durable/group_cut.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/session/session.h"
 
@@ -30,7 +31,8 @@ static void written(void *context, int result)
 
 void ckt_automatic_note_share(struct ckt_automatic_chain *chain)
 {
-	if (!chain->shares || chain->state.shared || !chain->state.count || chain->committing)
+	if (!chain->shares || chain->state.shared || !chain->state.count || chain->committing ||
+		chain->cut || ckt_group_is_covered(chain))
 		return;
 	struct ckt_chain_state state = chain->state;
 	state.shared = true;
@@ -44,9 +46,10 @@ void ckt_automatic_note_share(struct ckt_automatic_chain *chain)
 
 void ckt_automatic_share(struct ckt_session *session)
 {
-	if (!session->chain || session->chain->shares)
+	if (!session->chain)
 		return;
+	if (!session->chain->shares)
+		ckt_info("session %s: " CKT_AUTOMATIC_SHARES, session->id);
 	session->chain->shares = true;
-	ckt_info("session %s: " CKT_AUTOMATIC_SHARES, session->id);
 	ckt_automatic_note_share(session->chain);
 }

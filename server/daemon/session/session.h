@@ -222,6 +222,8 @@ int ckt_session_wait_gone(struct ckt_session *session, ckt_session_waiter call, 
 void ckt_session_kill(struct ckt_session *session, const char *why);
 /* The same, but nobody wants it to end: its automatic images stay, and its client may come back. */
 void ckt_session_give_up(struct ckt_session *session, const char *why);
+/* The same at once, without a word to the worker: it has no part in how its session goes on. */
+void ckt_session_cut_off(struct ckt_session *session, const char *why);
 /* Whether the session, whose worker is gone, was not ended on purpose. */
 bool ckt_session_may_return(const struct ckt_session *session, bool crashed);
 

@@ -129,6 +129,17 @@ void ckt_session_give_up(struct ckt_session *session, const char *why)
 	ckt_session_kill(session, why);
 }
 
+void ckt_session_cut_off(struct ckt_session *session, const char *why)
+{
+	if (session->phase == CKT_SESSION_ENDING)
+		return;
+	ckt_info("session %s: ending its worker: %s", session->id, why);
+	session->cut_off = true;
+	session->phase = CKT_SESSION_ENDING;
+	ckt_timer_clear(&session->timer);
+	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+}
+
 bool ckt_session_may_return(const struct ckt_session *session, bool crashed)
 {
 	return crashed || session->cut_off || session->failure ||

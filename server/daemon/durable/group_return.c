@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions that share come back together; see group_return.h. */
+#include "server/daemon/durable/group_return.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fault_point.h"
+#include "base/log.h"
+#include "rpc/net.h"
+#include "server/daemon/durable/automatic.h"
+#include "server/daemon/peer/peer.h"
+#include "server/daemon/session/session.h"
+
+enum {
+	CALL_MS = 5000,
+	/* A client asks at least every 4 s: its longest pause, and a connection that fails. */
+	CAME_MS = 10000,
+	/* What is held may be in the middle of a command. */
+	LOOK_MS = 5,
+	LOOKS_MAX = 200,
+};
+
+struct member {
+	char id[CKT_SESSION_ID_SIZE + 1];
+	uint64_t executed; /* in the cut */
+	int64_t came_ms;   /* when its client asked last; 0: never */
+	bool held, drained;
+};
+
+struct group {
+	struct group *next;
+	struct ckt_server *server;
+	struct ckt_timer timer; /* nobody asked for so long: it is forgotten */
+	uint8_t cut[CKT_CHAIN_CUT];
+	unsigned asked;        /* answers of workers that are held */
+	struct ckt_timer look; /* at those of which a command is still executed */
+	unsigned looks;
+	bool goes;                 /* all had come: each may start */
+	char why[CKT_MESSAGE_MAX]; /* why none comes back; empty: nothing known */
+	unsigned count;
+	struct member members[CKT_CHAIN_MEMBERS_MAX];
+};
+
+static struct group *groups;
+
+static void look_again(struct ckt_timer *timer);
+
+/* ---- Those that are coming back */
+
+static void group_free(struct group *group)
+{
+	struct group **place = &groups;
+	while (*place != group)
+		place = &(*place)->next;
+	*place = group->next;
+	ckt_timer_clear(&group->timer);
+	ckt_timer_clear(&group->look);
+	free(group);
+}
+
+static void keep(struct group *group)
+{
+	ckt_timer_set(&group->server->loop, &group->timer,
+		(int64_t)group->server->options.claim_timeout * 1000);
+}
+
+static void expire(struct ckt_timer *timer)
+{
+	struct group *group = CKT_CONTAINER(timer, struct group, timer);
+	if (group->asked)
+		keep(group);
+	else
+		group_free(group);
+}
+
+static struct group *group_of(struct ckt_server *server, const struct ckt_chain_state *state)
+{
+	struct group *group = groups;
+	while (group && memcmp(group->cut, state->cut, sizeof group->cut) != 0)
+		group = group->next;
+	if (!group && (group = calloc(1, sizeof *group))) {
+		group->server = server;
+		group->timer.fire = expire;
+		group->look.fire = look_again;
+		memcpy(group->cut, state->cut, sizeof group->cut);
+		group->count = state->member_count;
+		for (unsigned i = 0; i < group->count; i++)
+			strcpy(group->members[i].id, state->members[i]);
+		group->next = groups;
+		groups = group;
+	}
+	if (group)
+		keep(group);
+	return group;
+}
+
+static struct member *find(struct group *group, const char *id)
+{
+	for (unsigned i = 0; i < group->count; i++)
+		if (strcmp(group->members[i].id, id) == 0)
+			return &group->members[i];
+	return NULL;
+}
+
+void ckt_group_return_over(const char *session)
+{
+	for (struct group *group = groups, *next; group; group = next) {
+		next = group->next;
+		if (group->goes && !group->asked && find(group, session))
+			group_free(group);
+	}
+}
+
+void ckt_group_return_fini(void)
+{
+	while (groups)
+		group_free(groups);
+}
+
+/* ---- What is on the disk */
+
+/* Whether that member's images are of the cut, too.  0, or -EBADMSG with the reason. */
+static int read_member(struct ckt_server *server, const struct ckt_chain_state *state,
+	struct member *one, char ret_message[CKT_MESSAGE_MAX])
+{
+	struct ckt_chain_state other;
+	int fd = ckt_chain_open(server->automatic->dir_fd, one->id, false);
+	int result = fd < 0 ? fd : ckt_chain_read(fd, one->id, &other);
+	const char *why = NULL;
+	if (fd >= 0)
+		close(fd);
+	if (result == -ENOENT)
+		why = "it has ended, or its client did not come back in time";
+	else if (result)
+		why = "its state is damaged, or no key vouches for it";
+	else if (other.shared)
+		why = "it shared with another session after that";
+	else if (!ckt_chain_same_cut(&other, state) || !other.count)
+		why = "its images are of another moment, or of another group";
+	else if (other.restores >= CKT_AUTOMATIC_RESTORES_MAX)
+		why = "it died as often as it was restored from them";
+	if (why)
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s comes back only together with session %s, which has no images that fit: %s",
+			state->session, one->id, why);
+	else
+		one->executed = other.executed;
+	return why ? -EBADMSG : 0;
+}
+
+static int read_all(
+	struct group *group, const struct ckt_chain_state *state, char ret_message[CKT_MESSAGE_MAX])
+{
+	int result = 0;
+	if (state->shared) {
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s does not come back: " CKT_AUTOMATIC_SHARES
+			", but no images of all of them are there",
+			state->session);
+		return -EBADMSG;
+	}
+	for (unsigned i = 0; i < group->count && !result; i++)
+		result = read_member(group->server, state, &group->members[i], ret_message);
+	return result;
+}
+
+/* ---- Those that live */
+
+static struct ckt_session *living(const struct group *group, const struct member *one)
+{
+	struct ckt_session *session = group->server->sessions;
+	while (session && strcmp(session->chain ? session->chain->id : session->id, one->id) != 0)
+		session = session->next;
+	return session;
+}
+
+static void let_go_done(struct ckt_session *session, void *context, int error, void *result)
+{
+	(void)context, (void)result;
+	if (error && error != -ECONNRESET)
+		ckt_warning("session %s: cannot let it continue without its group: %s", session->id,
+			strerror(-error));
+}
+
+static int hold(
+	struct ckt_session *session, ckt_hold_action action, ckt_request_done done, void *context)
+{
+	struct ckt_worker_hold_args args = {.action = action};
+	return ckt_session_call(session, CKT_WORKER_HOLD, (xdrproc_t)xdr_ckt_worker_hold_args,
+		&args, -1, (xdrproc_t)xdr_ckt_worker_hold_res, sizeof(struct ckt_worker_hold_res),
+		CALL_MS, done, context);
+}
+
+/* All that are held end, or go on. */
+static void judge(struct group *group)
+{
+	bool all = !*group->why;
+	for (unsigned i = 0; i < group->count && all; i++) {
+		const struct ckt_session *session = living(group, &group->members[i]);
+		all = !session || (group->members[i].held && group->members[i].drained);
+	}
+	for (unsigned i = 0; i < group->count; i++) {
+		struct member *one = &group->members[i];
+		struct ckt_session *session = one->held ? living(group, one) : NULL;
+		one->held = false;
+		if (session && all)
+			ckt_session_cut_off(session,
+				"a session with which it shares goes back, and so does it");
+		else if (session)
+			hold(session, CKT_HOLD_END, let_go_done, NULL);
+	}
+}
+
+static void answered(struct group *group)
+{
+	bool all = true;
+	if (--group->asked)
+		return;
+	for (unsigned i = 0; i < group->count; i++)
+		all = all && (!group->members[i].held || group->members[i].drained);
+	if (all || *group->why || group->looks++ == LOOKS_MAX) {
+		judge(group);
+		return;
+	}
+	group->asked++;
+	ckt_timer_set(&group->server->loop, &group->look, LOOK_MS);
+}
+
+static void stands(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct group *group = context;
+	const struct ckt_worker_hold_res *res = answer;
+	struct member *one = find(group, session->id);
+	if (one && !error && !res->status) {
+		one->held = res->held;
+		one->drained = res->drained;
+		if (res->executed > one->executed && !*group->why)
+			snprintf(group->why, sizeof group->why,
+				"session %s has executed command %llu, and goes on, but the "
+				"images of its group end before that: nobody of the group "
+				"comes back",
+				one->id, (unsigned long long)res->executed);
+	}
+	answered(group);
+}
+
+/* Those that live, once they are held, or those that are held.  Whether any lives. */
+static bool ask_living(struct group *group, ckt_hold_action action)
+{
+	bool any = false;
+	for (unsigned i = 0; i < group->count; i++) {
+		struct ckt_session *session = living(group, &group->members[i]);
+		bool wanted = action == CKT_HOLD_STOP || group->members[i].held;
+		any |= session != NULL;
+		if (session && wanted && session->phase == CKT_SESSION_LIVE &&
+			hold(session, action, stands, group) == 0)
+			group->asked++;
+	}
+	return any;
+}
+
+static void look_again(struct ckt_timer *timer)
+{
+	struct group *group = CKT_CONTAINER(timer, struct group, look);
+	ask_living(group, CKT_HOLD_LOOK);
+	answered(group);
+}
+
+static bool stop_living(struct group *group)
+{
+	group->looks = 0;
+	group->asked = 1;
+	bool any = ask_living(group, CKT_HOLD_STOP);
+	answered(group);
+	return any;
+}
+
+/* ---- A client asks */
+
+static const char *missing(const struct group *group)
+{
+	int64_t now_ms = ckt_net_now_ms();
+	for (unsigned i = 0; i < group->count; i++)
+		if (!group->members[i].came_ms || now_ms - group->members[i].came_ms > CAME_MS)
+			return group->members[i].id;
+	return NULL;
+}
+
+/* Who may run a member: this server, or another one that shares the directory. */
+static const char *locked(const struct group *group)
+{
+	for (unsigned i = 0; i < group->count; i++) {
+		int fd = ckt_chain_open(
+			group->server->automatic->dir_fd, group->members[i].id, false);
+		int lock = fd < 0 ? fd : ckt_chain_lock(fd, false);
+		if (fd >= 0)
+			close(fd);
+		if (lock < 0)
+			return group->members[i].id;
+		close(lock);
+	}
+	return NULL;
+}
+
+static int gather(struct group *group, const char *id, char ret_message[CKT_MESSAGE_MAX])
+{
+	const char *other = NULL;
+	if (group->asked || stop_living(group))
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s comes back together with others, whose workers have not ended: "
+			"ask again",
+			id);
+	else if ((other = missing(group)))
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s comes back together with session %s, whose client has not come: "
+			"ask again",
+			id, other);
+	else if ((other = locked(group)))
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s comes back together with session %s, which still has a worker "
+			"here or at another server: ask again",
+			id, other);
+	else
+		return 0;
+	return -EAGAIN;
+}
+
+int ckt_group_return(struct ckt_peer *peer, const struct ckt_chain_state *state,
+	char ret_message[CKT_MESSAGE_MAX])
+{
+	struct group *group = group_of(peer->server, state);
+	uint64_t acked = peer->hello.acked;
+	if (!group)
+		return -ENOMEM;
+	/* The others' clients have as long as this one asks, and this one is told why if they do not come. */
+	ckt_automatic_prolong(state->session);
+	struct member *one = find(group, state->session);
+	int result = read_all(group, state, ret_message);
+	if (result || group->goes)
+		return result;
+	one->came_ms = ckt_net_now_ms();
+	if (acked > one->executed && !*group->why)
+		snprintf(group->why, sizeof group->why,
+			"the program of session %s has seen command %llu, and the images of its group "
+			"end before that: nobody of the group comes back",
+			one->id, (unsigned long long)acked);
+	if (*group->why) {
+		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", group->why);
+		return -EBADMSG;
+	}
+	result = gather(group, one->id, ret_message);
+	if (result)
+		return result;
+	ckt_fault(CKT_FAULT_GROUP_RETURNS);
+	ckt_info("session %s: it and the %u others of its group go back to their common images",
+		one->id, group->count - 1);
+	group->goes = true;
+	return 0;
+}

@@ -1,0 +1,393 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that share memory: automatic images of all at one moment, and all come back together from them, or none.
+
+A member's state names the cut and all members.  What a program says it has seen decides; the others' workers are ended only if all can go on.
+"""
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from chains import Chains  # noqa: E402
+from whole import runner  # noqa: E402
+
+# CKT_FAULT_FROZEN: a worker's image fails.
+FROZEN = 1
+CLIENT = os.environ["CKT_TEST_SHARE_CLIENT"]
+
+
+class Member:
+    """A program that owns memory, or uses another's; what it is told, it does."""
+
+    def __init__(self, test, server, *words, **env):
+        before = set(test.sessions(server))
+        # Into files: a pipe that nobody reads would stop it.
+        self.said = open(os.path.join(test.dir, "said-%d" % len(test.members)), "w+", encoding="utf-8")
+        self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, CLIENT, *words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.said, text=True,
+                                        env={**runner.clean_environment(), "HOME": test.home, "CRICKET_RECONNECT_TIMEOUT": test.patience, **env})
+        test.members.append(self)
+        test.assertEqual(self.process.stdout.readline(), "ready\n", self.stderr())
+        (self.session,) = set(test.sessions(server)) - before
+
+    def begin(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return [int(word) for word in self.process.stdout.readline().split()]
+
+    def ask(self, *words):
+        self.begin(*words)
+        return self.answer()
+
+    def stderr(self):
+        with open(self.said.name, encoding="utf-8") as f:
+            return f.read()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.said.close()
+
+
+class Groups(Chains):
+    def setUp(self):
+        super().setUp()
+        self.members = []
+        self.handle = os.path.join(self.dir, "handle")
+        # Seconds; of programs that are to be told that they do not come back: less.
+        self.patience = "60"
+
+    def tearDown(self):
+        for member in self.members:
+            member.close()
+        super().tearDown()
+
+    def pair(self, server, value=5, **env):
+        """Two programs; the first owns the memory, and the second has set it."""
+        first = Member(self, server, "own", self.handle, **env)
+        second = Member(self, server, "use", self.handle, **env)
+        self.assertEqual(second.ask("set", value), [0])
+        self.assertEqual(first.ask("get"), [0, value, value])
+        return first, second
+
+    def state_of(self, member, name="first", file="state"):
+        try:
+            with open(os.path.join(self.images(name), member.session, file), encoding="utf-8") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def cut_of(self, member, name="first", file="state"):
+        state = self.state_of(member, name, file)
+        found = re.search("^cut ([0-9a-f]{32})$", state, re.M)
+        return (found.group(1), tuple(re.findall("^member ([0-9a-f]{12})$", state, re.M))) if found and "\nshared 1\n" not in state else None
+
+    def wait_cut(self, server, *members, name="first"):
+        """A cut of exactly these, with all that they have done."""
+        wanted = tuple(sorted(member.session for member in members))
+
+        def whole():
+            # What the server says of images comes from the workers' last answers: the first call asks them.
+            self.sessions(server)
+            images = self.sessions(server)
+            cuts = {self.cut_of(member, name) for member in members}
+            return len(cuts) == 1 and None not in cuts and cuts.pop()[1] == wanted and \
+                all((images.get(member.session) or {}).get("behind", 1) == 0 for member in members)
+        self.wait(whole)
+        self.workers_seen = [self.worker_of(server, member) for member in members]
+        return self.cut_of(members[0], name)[0]
+
+    def worker_of(self, server, member):
+        return json.loads(runner.cricketctl(self.tree, "--server", server.address, "--json", "stats", member.session))["worker_pid"]
+
+    def kill_worker(self, server, member):
+        pid = self.worker_of(server, member)
+        os.kill(pid, signal.SIGKILL)
+        runner.end_all([pid], "the test killed it")
+
+    def test_return(self):
+        """One worker dies while all is in the images: both programs go on, and share again; so again after the next cut."""
+        server = self.saving("first")
+        first, second = self.pair(server)
+        self.wait_cut(server, first, second)
+        for victim, value in ((first, 6), (second, 7)):
+            self.kill_worker(server, victim)
+            # The one whose worker lived has done nothing since, and is idle: it comes back, too.
+            self.assertEqual(victim.ask("get"), [0, value - 1, value - 1], first.stderr() + second.stderr())
+            self.assertEqual(first.ask("set", value), [0])
+            self.assertEqual(second.ask("get"), [0, value, value])
+            self.wait_cut(server, first, second)
+        self.assertIn("of its group go back to their common images", self.log_of(server))
+
+    def saved_pair(self, *options, name="first", value=5, **env):
+        """Two programs whose images are of one cut, at a server that takes no other images for now."""
+        server = self.saving(name, *options, **env)
+        first, second = self.pair(server, value)
+        cut = self.wait_cut(server, first, second, name=name)
+        return self.again(server, *options, name=name), first, second, cut
+
+    def again(self, server, *options, name="first", every="1h", env=None):
+        """The next server, which finds the workers again."""
+        if server.process.poll() is None:
+            server.kill()
+        server = self.saving(name, "--auto-checkpoint", every, *options, env=env)
+        self.wait(lambda: all(member.session in self.sessions(server) for member in self.members))
+        return server
+
+    def end_all(self, server):
+        server.kill()
+        self.end_workers()
+
+    def end_workers(self):
+        """Those that lived at the last cut; a server that has died cannot name them."""
+        for pid in self.workers_seen:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        runner.end_all(self.workers_seen, "the test killed it")
+
+    def lost_by(self, member):
+        """What a program says whose session does not come back."""
+        self.assertNotEqual(member.answer()[0], 0)
+        return member.stderr()
+
+    def test_dead_has_seen_more(self):
+        """The program whose worker died knows of a command that is not in the images: it is told, and the other one goes on."""
+        self.patience = "8"
+        server, first, second, _ = self.saved_pair()
+        self.assertEqual(second.ask("set", 9), [0])
+        self.kill_worker(server, second)
+        second.begin("get")
+        self.assertRegex(self.lost_by(second), f"the program of session {second.session} has seen command [0-9]+, and the images of its group end before that")
+        self.assertEqual(first.ask("get"), [0, 9, 9])
+        self.assertEqual(first.stderr(), "")
+
+    def test_other_has_seen_more(self):
+        """The same of one whose worker lives: it is not ended."""
+        self.patience = "8"
+        server, first, second, _ = self.saved_pair()
+        self.assertEqual(first.ask("set", 9), [0])
+        self.kill_worker(server, second)
+        second.begin("get")
+        self.assertRegex(self.lost_by(second), f"session {first.session} has executed command [0-9]+, and goes on, but the images of its group end before that")
+        self.assertEqual(first.ask("get"), [0, 9, 9])
+        self.assertEqual(first.stderr(), "")
+
+    def test_unseen(self):
+        """What a program sent and saw no answer to runs for the first time after the return."""
+        server, first, second, _ = self.saved_pair()
+        os.kill(first.process.pid, signal.SIGSTOP)
+        self.end_all(server)
+        second.begin("set", 8)
+        server = self.saving("first")
+        os.kill(first.process.pid, signal.SIGCONT)
+        self.assertEqual(second.answer(), [0], second.stderr())
+        self.assertEqual(first.ask("get"), [0, 8, 8], first.stderr())
+
+    def test_server_and_workers_die(self):
+        """Of three that share, also a server that is started again brings all back."""
+        server = self.saving("first")
+        first, second = self.pair(server)
+        third = Member(self, server, "use", self.handle)
+        self.wait_cut(server, first, second, third)
+        self.end_all(server)
+        server = self.saving("first")
+        for member in (third, second, first):
+            member.begin("get")
+        for member in (first, second, third):
+            self.assertEqual(member.answer(), [0, 5, 5], member.stderr())
+        self.assertEqual(third.ask("set", 6), [0])
+        self.assertEqual(first.ask("get"), [0, 6, 6])
+
+    def test_never_comes(self):
+        """A member whose program does not return: the others wait for the time of --claim-timeout, and are told its name."""
+        self.patience = "15"
+        server, first, second, _ = self.saved_pair("--claim-timeout", "3")
+        os.kill(first.process.pid, signal.SIGSTOP)
+        self.kill_worker(server, second)
+        second.begin("get")
+        said = self.lost_by(second)
+        self.assertIn(f"comes back only together with session {first.session}, which has no images that fit: it has ended, or its client", said)
+
+    def test_encrypted(self):
+        """The same with a key, and images that are encrypted."""
+        options = ("--image-key", self.key(), "--auto-encrypt")
+        server, first, second, _ = self.saved_pair(*options)
+        self.end_all(server)
+        server = self.saving("first", *options)
+        first.begin("get")
+        self.assertEqual(second.ask("get"), [0, 5, 5], second.stderr())
+        self.assertEqual(first.answer(), [0, 5, 5], first.stderr())
+
+    def test_newcomer(self):
+        """From the connection of a third session on the images of two are not enough; with the next cut of all three they are."""
+        self.patience = "8"
+        server, first, second, _ = self.saved_pair()
+        third = Member(self, server, "use", self.handle)
+        self.wait(lambda: "\nshared 1\n" in self.state_of(first))
+        self.kill_worker(server, first)
+        first.begin("get")
+        self.assertIn("no images of all of them are there", self.lost_by(first))
+        self.assertEqual(second.ask("get"), [0, 5, 5])
+        self.assertEqual(third.ask("get"), [0, 5, 5])
+
+    def test_last_one(self):
+        """Who is left alone of a group comes back alone."""
+        server = self.saving("first")
+        first, second = self.pair(server)
+        self.wait_cut(server, first, second)
+        second.process.stdin.close()
+        second.process.wait(60)
+        self.wait(lambda: self.state_of(first) and "\nmember " not in self.state_of(first))
+        self.assertNotIn("\nshared ", self.state_of(first))
+        self.assertEqual(self.cut_of(second), None)
+        self.kill_worker(server, first)
+        self.assertEqual(first.ask("get"), [0, 5, 5], first.stderr())
+
+    # ---- A server that dies during a cut
+
+    def end_round(self, server):
+        """Another server of that name follows."""
+        self.end_all(server)
+        for member in self.members:
+            member.close()
+        self.members = []
+
+    def cut_short(self, point):
+        """Two programs with a cut, after which one has set 8 and knows it; the server dies at that point of the next cut, and the workers with it."""
+        server, first, second, cut = self.saved_pair()
+        self.assertEqual(second.ask("set", 8), [0])
+        server = self.again(server, every="1s", env={"CRICKET_FAULT": str(point)})
+        self.wait(lambda: server.process.poll() is not None)
+        return server, first, second, cut
+
+    def test_cut_never_began(self):
+        """Until the next states of all are there, the cut before counts."""
+        for point in (246, 247):
+            with self.subTest(point=point):
+                self.handle = os.path.join(self.dir, "handle-%d" % point)
+                server, first, second, cut = self.cut_short(point)
+                for member in (first, second):
+                    self.assertEqual(self.cut_of(member)[0], cut)
+                # The workers that live on are not told: all go on, and the next cut is one of all.
+                server = self.again(server, every="1s")
+                self.assertNotEqual(self.wait_cut(server, first, second), cut)
+                self.kill_worker(server, first)
+                self.assertEqual(first.ask("get"), [0, 8, 8], first.stderr())
+                self.assertEqual(second.ask("get"), [0, 8, 8], second.stderr())
+                self.end_round(server)
+
+    def test_cut_before(self):
+        """What only the broken cut has was seen: with the workers dead nobody comes back from the cut before, and nobody gets wrong data."""
+        self.patience = "8"
+        server, first, second, _ = self.cut_short(247)
+        self.end_workers()
+        server = self.saving("first")
+        for member in (first, second):
+            member.begin("get")
+        self.assertIn("and the images of its group end before that", self.lost_by(second))
+        self.lost_by(first)
+
+    def test_cut_counts(self):
+        """Once the next states of all are on the disk the cut counts, also where one of them has become the state already."""
+        for renamed in (False, True):
+            with self.subTest(renamed=renamed):
+                self.handle = os.path.join(self.dir, "handle-%d" % renamed)
+                server, first, second, cut = self.cut_short(248)
+                for member in (first, second):
+                    self.assertEqual(self.cut_of(member)[0], cut)
+                    self.assertEqual(self.cut_of(member, file="state.next"), self.cut_of(first, file="state.next"))
+                    self.assertNotEqual(self.cut_of(member, file="state.next")[0], cut)
+                self.end_workers()
+                if renamed:
+                    directory = os.path.join(self.images("first"), second.session)
+                    os.rename(os.path.join(directory, "state.next"), os.path.join(directory, "state"))
+                server = self.saving("first")
+                first.begin("get")
+                self.assertEqual(second.ask("get"), [0, 8, 8], second.stderr())
+                self.assertEqual(first.answer(), [0, 8, 8], first.stderr())
+                for member in (first, second):
+                    self.assertEqual(self.state_of(member, file="state.next"), "")
+                self.end_round(server)
+
+    def test_member_not_saved(self):
+        """No image of one is no cut: all go on, and the server says why."""
+        server = self.saving("first", env={"CRICKET_FAULT": "fail:%d" % FROZEN})
+        first, second = self.pair(server)
+        self.wait(lambda: all("no image of session" in (image["problem"] or "") for image in self.sessions(server).values()))
+        self.assertEqual({self.cut_of(member) for member in (first, second)}, {None})
+        self.assertEqual(second.ask("set", 3), [0])
+        self.assertEqual(first.ask("get"), [0, 3, 3])
+
+    # ---- Somebody who can write to --auto-dir
+
+    def changed(self, change, *options):
+        """What both programs say after the images were changed while server and workers were dead."""
+        self.patience = "8"
+        server = self.saving("first", *options)
+        first, second = self.pair(server)
+        self.wait_cut(server, first, second)
+        # Of the first alone, as it was.
+        kept = os.path.join(self.dir, "kept")
+        shutil.copytree(os.path.join(self.images("first"), first.session), kept)
+        self.assertEqual(first.ask("set", 6), [0])
+        self.wait_cut(server, first, second)
+        for member in (first, second):
+            os.kill(member.process.pid, signal.SIGSTOP)
+        self.end_all(server)
+        change(first, second, kept)
+        for member in (first, second):
+            os.kill(member.process.pid, signal.SIGCONT)
+        self.saving("first", *options)
+        for member in (first, second):
+            member.begin("get")
+        return first, second, [self.lost_by(member) for member in (first, second)]
+
+    def older_images(self, first, _second, kept):
+        shutil.rmtree(os.path.join(self.images("first"), first.session))
+        shutil.copytree(kept, os.path.join(self.images("first"), first.session))
+
+    def test_two_cuts(self):
+        """Images of two moments are not put together."""
+        _, _, said = self.changed(self.older_images)
+        self.assertIn("its images are of another moment, or of another group", said[1])
+
+    def test_two_cuts_with_a_key(self):
+        _, _, said = self.changed(self.older_images, "--image-key", self.key())
+        self.assertIn("its images are of another moment, or of another group", said[1])
+
+    def left_out(self, first, second, _kept):
+        """The first one's state says that it was alone; the second one's stays."""
+        path = os.path.join(self.images("first"), first.session, "state")
+        with open(path, encoding="utf-8") as f:
+            lines = [line for line in f if not line.startswith(("cut ", "member "))]
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(lines)
+
+    def test_member_left_out(self):
+        """A state that names no others is alone, and no part of what the others name."""
+        first, _, said = self.changed(self.left_out, "--image-key", self.key())
+        self.assertIn("was changed", said[0])
+        self.assertIn(f"together with session {first.session}, which has no images that fit", said[1])
+
+    def without_images(self, first, _second, _kept):
+        shutil.rmtree(os.path.join(self.images("first"), first.session))
+
+    def test_member_gone(self):
+        first, _, said = self.changed(self.without_images)
+        self.assertIn(f"together with session {first.session}, which has no images that fit: it has ended", said[1])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
