@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -21,6 +22,7 @@ from whole import runner  # noqa: E402
 # CKT_FAULT_FROZEN: a worker's image fails.
 FROZEN = 1
 CLIENT = os.environ["CKT_TEST_SHARE_CLIENT"]
+GROUP_PROGRAM = os.environ["CKT_TEST_GROUP_PROGRAM"]
 
 
 class Member:
@@ -162,6 +164,28 @@ class Groups(Chains):
         self.assertNotEqual(member.answer()[0], 0)
         return member.stderr()
 
+    def test_program(self):
+        """Three processes that share memory and events both ways stand at their mid point while workers die, and find all as it was."""
+        server = self.saving("first")
+        for returns, victims in enumerate((1, 3), 1):
+            with self.subTest(victims=victims):
+                directory = os.path.join(self.dir, "program-%d" % victims)
+                os.mkdir(directory)
+                self.point = os.path.join(directory, "phase")
+                environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home, "CRICKET_RECONNECT_TIMEOUT": "60"}
+                program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, GROUP_PROGRAM], environment)
+                self.programs.append(program)
+                program.wait_ready(self.point + ".ready", 60)
+                members = [types.SimpleNamespace(session=session) for session in self.sessions(server)]
+                self.assertEqual(len(members), 3)
+                self.wait_cut(server, *members)
+                for pid in self.workers_seen[:victims]:
+                    os.kill(pid, signal.SIGKILL)
+                # From then on nobody goes on with what is not in the images.
+                self.wait(lambda: self.log_of(server).count("of its group go back to their common images") == returns)
+                self.finish(program)
+                self.wait(lambda: not self.sessions(server))
+
     def test_dead_has_seen_more(self):
         """The program whose worker died knows of a command that is not in the images: it is told, and the other one goes on."""
         self.patience = "8"
@@ -291,9 +315,9 @@ class Groups(Chains):
     def test_cut_before(self):
         """What only the broken cut has was seen: with the workers dead nobody comes back from the cut before, and nobody gets wrong data."""
         self.patience = "8"
-        server, first, second, _ = self.cut_short(247)
+        _, first, second, _ = self.cut_short(247)
         self.end_workers()
-        server = self.saving("first")
+        self.saving("first")
         for member in (first, second):
             member.begin("get")
         self.assertIn("and the images of its group end before that", self.lost_by(second))

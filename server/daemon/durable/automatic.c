@@ -459,21 +459,20 @@ static struct ckt_automatic_chain *find_left(
 	return NULL;
 }
 
-void ckt_automatic_end(struct ckt_session *session, bool crashed)
+/* Nobody runs the chain's session any more; what its group does with that. */
+static void leave_group(struct ckt_session *session, struct ckt_automatic_chain *chain)
 {
-	struct ckt_automatic_chain *chain = session->chain;
-	struct ckt_server *server = session->server;
-	bool over =
-		chain && !session->child && chain->dir_fd >= 0 && ckt_chain_is_over(chain->dir_fd);
-	/* It ended before its server, which was started again, knew what it has. */
-	if (!chain && server->automatic && !session->child && !session->warm &&
-		!ckt_automatic_left(session->id))
-		chain = find_left(server, session->id, &over);
-	if (!chain) {
-		ckt_group_leave(session, false);
-		return;
-	}
-	crashed = crashed && !over;
+	if (!session->failure)
+		ckt_group_return_over(chain->id);
+	ckt_group_leave(session, chain->keep && (chain->state.count || chain->cut));
+	if (chain->cut)
+		ckt_group_cut_leave(chain);
+	else if (!chain->committing)
+		ckt_automatic_ended(chain);
+}
+
+static void end_chain(struct ckt_session *session, struct ckt_automatic_chain *chain, bool crashed)
+{
 	/* What is on the disk alone says all that is known. */
 	chain->unfit = chain->session && chain->shares && !chain->state.shared &&
 		!ckt_group_is_covered(chain);
@@ -484,7 +483,7 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	chain->broker = NULL;
 	/* Where the session is somewhere else, or waits on purpose, there must not be a second one. */
 	chain->keep = session->sleep.falls ||
-		(!ckt_session_mark_exists(server, chain->id) &&
+		(!ckt_session_mark_exists(session->server, chain->id) &&
 			ckt_session_may_return(session, crashed));
 	if (!session->sleep.falls && !chain->state.asleep) {
 		ckt_sleeper_free(chain->sleeper);
@@ -492,13 +491,23 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	}
 	if (session->failure && chain->keep)
 		uncount(chain);
-	if (!session->failure)
-		ckt_group_return_over(chain->id);
-	ckt_group_leave(session, chain->keep && (chain->state.count || chain->cut));
-	if (chain->cut)
-		ckt_group_cut_leave(chain);
-	else if (!chain->committing)
-		ckt_automatic_ended(chain);
+	leave_group(session, chain);
+}
+
+void ckt_automatic_end(struct ckt_session *session, bool crashed)
+{
+	struct ckt_automatic_chain *chain = session->chain;
+	struct ckt_server *server = session->server;
+	bool over =
+		chain && !session->child && chain->dir_fd >= 0 && ckt_chain_is_over(chain->dir_fd);
+	/* It ended before its server, which was started again, knew what it has. */
+	if (!chain && server->automatic && !session->child && !session->warm &&
+		!ckt_automatic_left(session->id))
+		chain = find_left(server, session->id, &over);
+	if (chain)
+		end_chain(session, chain, crashed && !over);
+	else
+		ckt_group_leave(session, false);
 }
 
 void ckt_automatic_ended(struct ckt_automatic_chain *chain)

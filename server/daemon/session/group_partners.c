@@ -75,22 +75,39 @@ static void drop(struct ckt_group_member *member, size_t index)
 	member->partners[index] = member->partners[--member->partner_count];
 }
 
+/* Who shared with others through it still does, as far as anybody can tell. */
+static void inherit(struct ckt_session *heir, const struct ckt_session *from)
+{
+	for (size_t i = 0; i < from->group.partner_count; i++) {
+		const struct ckt_group_partner *one = &from->group.partners[i];
+		if (one->serial != heir->serial && strcmp(one->id, id_of(heir)) != 0)
+			add(&heir->group, one->serial, one->id, one->until_ms);
+	}
+}
+
+static void leave(struct ckt_session *other, const struct ckt_session *session, bool returns)
+{
+	for (size_t i = 0; i < other->group.partner_count; i++) {
+		struct ckt_group_partner *one = &other->group.partners[i];
+		if (one->serial != session->serial)
+			continue;
+		if (!returns) {
+			drop(&other->group, i);
+			return;
+		}
+		one->serial = 0;
+		one->until_ms = patience(session);
+		snprintf(one->id, sizeof one->id, "%.12s", id_of(session));
+		inherit(other, session);
+		return;
+	}
+}
+
 void ckt_group_leave(struct ckt_session *session, bool returns)
 {
 	struct ckt_session *other = session->server->sessions;
 	for (; other; other = other->next)
-		for (size_t i = 0; i < other->group.partner_count; i++) {
-			struct ckt_group_partner *one = &other->group.partners[i];
-			if (one->serial != session->serial)
-				continue;
-			if (!returns) {
-				drop(&other->group, i);
-				break;
-			}
-			one->serial = 0;
-			one->until_ms = patience(session);
-			snprintf(one->id, sizeof one->id, "%.12s", id_of(session));
-		}
+		leave(other, session, returns);
 }
 
 static struct ckt_session *find(struct ckt_server *server, const struct ckt_group_partner *partner)

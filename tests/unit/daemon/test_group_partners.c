@@ -53,8 +53,10 @@ static void test_partners(void)
 	ckt_group_leave(sessions[1], true);
 	session_drop(sessions[1]);
 	seen = group_of(sessions[0]);
-	TEXT(seen.ids, "a b ");
+	TEXT(seen.ids, "a b c ");
 	IS(seen.gone, 1);
+	/* Also through it. */
+	TEXT(group_of(sessions[2]).ids, "c b a ");
 	sessions[1] = session_new(ids[1]);
 	ckt_group_await(sessions[1], ids[1]);
 	ckt_group_await(sessions[1], ids[2]);
@@ -65,9 +67,10 @@ static void test_partners(void)
 	ckt_group_leave(sessions[2], true);
 	session_drop(sessions[2]);
 	IS(group_of(sessions[1]).gone, 1);
-	for (size_t i = 0; i < sessions[1]->group.partner_count; i++)
-		sessions[1]->group.partners[i].until_ms = 1;
-	TEXT(group_of(sessions[1]).ids, "b ");
+	for (int s = 0; s < 2; s++)
+		for (size_t i = 0; i < sessions[s]->group.partner_count; i++)
+			sessions[s]->group.partners[i].until_ms = 1;
+	TEXT(group_of(sessions[1]).ids, "b a ");
 	/* One that has ended is no member, whoever has its id next. */
 	ckt_group_leave(sessions[0], false);
 	session_drop(sessions[0]);
