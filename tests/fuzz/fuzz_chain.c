@@ -327,6 +327,10 @@ static void try_directory(const uint8_t *head, const char *text, size_t size)
 		ckt_chain_refusal(result, SESSION, message);
 	else
 		check_state(fd, &state, head[0], text, size);
+	/* A directory of that name cannot be replaced. */
+	if (!result && !ckt_chain_next_write(fd, &state))
+		fuzz_insist(!ckt_chain_next_read(fd, SESSION, &parsed),
+			"a next state cannot be read again");
 	/* As another server sends it. */
 	memcpy(copy, text, size + 1);
 	bool vouched = !ckt_chain_mac_check(copy);

@@ -490,6 +490,7 @@ static void begin(uint8_t how)
 		sessions[i].uid = uids[i];
 		sessions[i].phase = CKT_SESSION_LIVE;
 		sessions[i].restore = false;
+		sessions[i].serial = i + 1;
 		sessions[i].group = (struct ckt_group_member){.channel = {.fd = -1}};
 		sessions[i].claimant.owner = i == 3 && how & OTHER_CLAIMANT ? 1001 : 1000;
 		sessions[i].next = i + 1 < SESSIONS ? &sessions[i + 1] : NULL;
@@ -519,6 +520,9 @@ static void end(void)
 		run_loop();
 		take_offers(i);
 		ckt_group_close(&sessions[i]);
+		fuzz_insist(sessions[i].group.partner_count < SESSIONS,
+			"more partners than there are sessions");
+		free(sessions[i].group.partners);
 		if (channels[i] >= 0)
 			close(channels[i]);
 	}
