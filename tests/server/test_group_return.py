@@ -186,6 +186,24 @@ class Groups(Chains):
                 self.finish(program)
                 self.wait(lambda: not self.sessions(server))
 
+    @unittest.skipUnless("CKT_TEST_RANKS_PROGRAM" in os.environ, "no NCCL")
+    def test_ranks(self):
+        """A communicator with ranks in other sessions cannot be of a cut: the server says so, and the program goes on."""
+        server = self.saving("first", env={"CRICKET_SOFT_DEVICES": "12.0:8G,12.0:8G"})
+        directory = os.path.join(self.dir, "ranks")
+        os.mkdir(directory)
+        self.point = os.path.join(directory, "phase")
+        environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, os.environ["CKT_TEST_RANKS_PROGRAM"]], environment)
+        self.programs.append(program)
+        program.wait_ready(self.point + ".ready", 60)
+
+        def refused():
+            images = self.sessions(server).values()
+            return len(images) == 2 and all("of an NCCL communicator with 2 ranks" in ((image or {}).get("problem") or "") for image in images)
+        self.wait(refused)
+        self.finish(program)
+
     def test_dead_has_seen_more(self):
         """The program whose worker died knows of a command that is not in the images: it is told, and the other one goes on."""
         self.patience = "8"
