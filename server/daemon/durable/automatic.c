@@ -231,8 +231,7 @@ static bool wants(const struct ckt_session *session)
 		(!automatic->asked || session->asks_for_images);
 }
 
-/* What its images say of a group is true of the session. */
-static void join_group(struct ckt_session *session, const struct ckt_automatic_chain *chain)
+void ckt_automatic_join_group(struct ckt_session *session, const struct ckt_automatic_chain *chain)
 {
 	for (unsigned i = 0; i < chain->state.member_count; i++)
 		ckt_group_await(session, chain->state.members[i]);
@@ -267,7 +266,7 @@ static void adopt(struct ckt_automatic_chain *chain, bool alive)
 	chain->shares |= chain->state.shared || chain->state.member_count;
 	if (chain->session) {
 		chain->session->asks_for_images |= chain->state.asked;
-		join_group(chain->session, chain);
+		ckt_automatic_join_group(chain->session, chain);
 	}
 	ckt_automatic_count(chain, chain->state.owner);
 }
@@ -282,8 +281,6 @@ void ckt_automatic_begin(struct ckt_session *session)
 		ckt_broker_stop(session->chain->broker);
 		session->chain->broker = NULL;
 		session->chain->alive_ms = ckt_net_now_ms();
-		session->chain->shares |= session->chain->state.member_count != 0;
-		join_group(session, session->chain);
 		ckt_sleep_woken(session);
 		ckt_replica_begin(session);
 		if (!session->chain->busy)

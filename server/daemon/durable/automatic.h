@@ -146,6 +146,8 @@ void ckt_automatic_share(struct ckt_session *session);
 struct ckt_automatic_chain *ckt_automatic_chain_new(struct ckt_server *server, const char *session);
 /* Closes what it has; the images stay. */
 void ckt_automatic_chain_free(struct ckt_automatic_chain *chain);
+/* What the chain's images say of a group is true of the session. */
+void ckt_automatic_join_group(struct ckt_session *session, const struct ckt_automatic_chain *chain);
 /* Counts what the state names for the session's owner, and no longer what it named before. */
 void ckt_automatic_count(struct ckt_automatic_chain *chain, uint32_t owner);
 void ckt_automatic_wait(struct ckt_automatic_chain *chain);

@@ -339,6 +339,9 @@ int ckt_automatic_tell(struct ckt_session *session)
 	struct ckt_automatic_chain *chain = session->chain;
 	if (!chain)
 		return 0;
+	/* Before its worker, or another's, asks for what they shared. */
+	chain->shares |= chain->state.member_count != 0;
+	ckt_automatic_join_group(session, chain);
 	struct ckt_worker_automatic_args args = {.generation = chain->state.generation,
 		.copy = chain->state.copy,
 		.last_copy = chain->last_copy};
