@@ -333,7 +333,7 @@ class Groups(Chains):
     def test_cut_before(self):
         """What only the broken cut has was seen: with the workers dead nobody comes back from the cut before, and nobody gets wrong data."""
         self.patience = "8"
-        _, first, second, _ = self.cut_short(247)
+        _, first, second, _ = self.cut_short(246)
         self.end_workers()
         self.saving("first")
         for member in (first, second):
