@@ -31,6 +31,9 @@ const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_LOG",
 		"what is logged, and where instead of stderr: LEVEL[:FILE] with LEVEL "
 		"quiet, error, warning, info or debug"},
+	{"CRICKET_MPS_CONTROL",
+		"where cricket-server finds nvidia-cuda-mps-control; by default "
+		"/usr/bin/nvidia-cuda-mps-control"},
 	{"CRICKET_PARK_TIMEOUT",
 		"how many seconds a client waits for a session that was stopped on "
 		"purpose; by default 0, without limit"},

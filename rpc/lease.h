@@ -8,6 +8,8 @@
  *						`bytes` 0: only how much there is
  *				CKT_LEASE_GIVE	`bytes` of the GPU come back: needs no answer
  *				CKT_LEASE_WITHDRAW	the question `number` waits no more: needs no answer
+ *				CKT_LEASE_END	the worker ends, with the exit status `number`, once MPS has
+ *						terminated what it runs: needs no answer
  *	server -> worker	CKT_LEASE_ANSWER	of the question `number`: `bytes` were granted,
  *						0: they are not there
  *
@@ -30,7 +32,8 @@ enum ckt_lease_kind {
 	CKT_LEASE_ASK = 1,
 	CKT_LEASE_GIVE = 2,
 	CKT_LEASE_ANSWER = 3,
-	CKT_LEASE_WITHDRAW = 4
+	CKT_LEASE_WITHDRAW = 4,
+	CKT_LEASE_END = 5
 };
 
 /* Bits of `flags`. */

@@ -18,6 +18,8 @@ enum {
 
 /* The exit status of a worker whose client was cut off, and did not come back in time. */
 enum { CKT_WORKER_CUT_OFF_STATUS = 80 };
+/* And of one that shares its GPU in space, after a kernel's fault: it reaches all that share it. */
+enum { CKT_WORKER_FAULT_STATUS = 81 };
 /* What comes with the descriptor of refused calls: one byte. */
 enum { CKT_WORKER_REFUSED_BYTE = 'r' };
 /* What comes with a worker's socket to the process that compiles for workers: one byte. */

@@ -63,6 +63,7 @@
 #include "server/daemon/session/compiler_process.h"
 #include "server/daemon/session/module_cache.h"
 #include "server/daemon/session/libraries.h"
+#include "server/daemon/session/mps.h"
 #include "server/daemon/session/save_on_term.h"
 #include "server/daemon/session/server_key.h"
 #include "server/daemon/session/session.h"
@@ -368,6 +369,7 @@ static int init_sessions(struct ckt_server *server, char *message)
 	ckt_session_adopt_all(server);
 	ckt_sleep_open(server);
 	ckt_worker_cgroups_sweep(server);
+	ckt_mps_init(server);
 	ckt_warm_init(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
 }
@@ -451,6 +453,7 @@ static void fini(struct ckt_server *server)
 	ckt_module_cache_fini(server);
 	ckt_memory_image_fini(server);
 	ckt_warm_fini(server);
+	ckt_mps_fini(server);
 	ckt_uid_groups_fini(server);
 	ckt_drain_close(server);
 	ckt_listen_close(server);

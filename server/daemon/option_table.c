@@ -103,6 +103,12 @@ static int check_when_full(const char *value)
 	return ckt_when_full_parse(value, &when_full);
 }
 
+static int check_share(const char *value)
+{
+	enum ckt_share_mode mode;
+	return ckt_share_mode_parse(value, &mode);
+}
+
 static int check_wait_policy(const char *value)
 {
 	struct ckt_wait_external ignored;
@@ -226,6 +232,10 @@ const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS] = {
 		 "what becomes of an allocation for which its GPU has no room now: fail, the default: out of memory; wait: it waits until others free memory; swap: the same, and sessions that need the GPU least are swapped out for it",
 		 CKT_VALUE_TEXT, "fail wait swap"},
 		CKT_SERVER_OPTION_TEXT, AT(when_full), check_when_full, "write fail, wait or swap"},
+	{{"share", "MODE",
+		 "how sessions of one owner share a GPU: time, the default: one after the other; space: at the same time, by an MPS of their own",
+		 CKT_VALUE_TEXT, "time space"},
+		CKT_SERVER_OPTION_TEXT, AT(share), check_share, "write time or space"},
 	{{"wait-policy", "NAME",
 		 "which allocation that waits is next: fifo, the default; best-fit, recent-use or random; external[:NAME][,SECONDS]: a scheduler decides, and policy NAME where it does not within SECONDS (default fifo and 1)",
 		 CKT_VALUE_TEXT, "fifo best-fit recent-use random external"},

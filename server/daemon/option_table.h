@@ -26,5 +26,5 @@ struct ckt_server_option {
 	bool command_line_only;
 };
 
-enum { CKT_SERVER_OPTIONS = 66 };
+enum { CKT_SERVER_OPTIONS = 67 };
 extern const struct ckt_server_option ckt_server_options[CKT_SERVER_OPTIONS];

@@ -30,6 +30,7 @@ struct ckt_options {
 	char *limits;                      /* a file; NULL: none */
 	char *gpu_memory;                  /* see ckt_ledger_budgets_parse; NULL: no budget */
 	char *when_full;                   /* "fail", "wait" or "swap"; NULL: fail */
+	char *share;                       /* "time" or "space"; NULL: time */
 	char *wait_policy;                 /* see wait_policy.h; NULL: fifo */
 	unsigned wait_timeout;             /* seconds; 0: none */
 	uint64_t swap_memory;              /* bytes; 0: none */

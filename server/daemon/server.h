@@ -43,6 +43,7 @@ struct ckt_session;
 struct ckt_memory_image;
 struct ckt_metrics_server;
 struct ckt_module_cache;
+struct ckt_mps;
 struct ckt_nvml;
 struct ckt_stage;
 struct ckt_tls_process;
@@ -131,6 +132,7 @@ struct ckt_server {
 	struct ckt_limit_table limits_set; /* by cricketctl, see limit_store.h */
 	uint64_t lease_questions;          /* asked so far, see lease.h */
 	struct ckt_turn_gpu *turns;        /* see turn.h; NULL: none yet */
+	struct ckt_mps *mps;               /* see mps.h; NULL: out of memory */
 	struct ckt_wait_queue waits;       /* see memory_wait.h */
 	struct ckt_timer wait_timer;
 	struct ckt_scheduler scheduler;             /* see scheduler.h */

@@ -177,6 +177,14 @@ def keeps_key(pid):
     return False
 
 
+def shares_gpus(pid):
+    """Whether it is a daemon of MPS, or of its stand-in, or asks one."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+            return "mps" in f.read()
+    return False
+
+
 def alive(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
@@ -234,7 +242,7 @@ class Server:
         return ""
 
     def workers(self):
-        return [pid for pid in children_of(self.process.pid) if not compiles(pid) and not keeps_key(pid)]
+        return [pid for pid in children_of(self.process.pid) if not compiles(pid) and not keeps_key(pid) and not shares_gpus(pid)]
 
     def kill(self):
         if self.process.poll() is None:

@@ -10,6 +10,7 @@
  *	begin MIB					0: another thread does alloc
  *	done, join					whether it has; its CUresult, awaited
  *	long LOOPS					a kernel that runs so long, without a wait: the CUresult
+ *	fault						a kernel that writes where nothing is, awaited: the CUresult
  *	sync						cuCtxSynchronize: the CUresult
  *	info						cuMemGetInfo's free and total bytes, cuDeviceTotalMem's
  *	nvml						NVML's free and total bytes of GPU 0
@@ -141,6 +142,21 @@ static int run_long(size_t loops)
 static int synchronize(size_t unused)
 {
 	(void)unused;
+	return (int)CALL(cuCtxSynchronize);
+}
+
+static const char bad_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			      ".visible .entry bad()\n{\n.reg .b64 %rd<2>;\n"
+			      "mov.u64 %rd1, 16;\nst.global.u64 [%rd1], %rd1;\nret;\n}\n";
+
+static int fault(size_t unused)
+{
+	CUmodule module;
+	CUfunction kernel;
+	(void)unused;
+	MUST(CALL(cuModuleLoadData, &module, bad_ptx));
+	MUST(CALL(cuModuleGetFunction, &kernel, module, "bad"));
+	MUST(CALL(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	return (int)CALL(cuCtxSynchronize);
 }
 
@@ -345,7 +361,8 @@ static void obey(const char *command, size_t mib)
 		int (*take)(size_t mib);
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
 		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check},
-		{"long", run_long}, {"sync", synchronize}, {"put", put}, {"see", see}};
+		{"long", run_long}, {"fault", fault}, {"sync", synchronize}, {"put", put},
+		{"see", see}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)

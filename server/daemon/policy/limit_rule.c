@@ -240,6 +240,28 @@ const char *ckt_when_full_name(enum ckt_when_full when_full)
 	return when_full_names[when_full];
 }
 
+static const char *const share_mode_names[] = {"time", "space"};
+
+int ckt_share_mode_parse(const char *text, enum ckt_share_mode *ret_mode)
+{
+	for (unsigned i = 0; i < sizeof share_mode_names / sizeof *share_mode_names; i++)
+		if (strcmp(text, share_mode_names[i]) == 0) {
+			*ret_mode = (enum ckt_share_mode)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+const char *ckt_share_mode_name(enum ckt_share_mode mode)
+{
+	return share_mode_names[mode];
+}
+
+static int take_share_mode(struct ckt_limit_rule *rule, const char *value)
+{
+	return ckt_share_mode_parse(value, &rule->share_mode);
+}
+
 static int take_when_full(struct ckt_limit_rule *rule, const char *value)
 {
 	return ckt_when_full_parse(value, &rule->when_full);
@@ -262,6 +284,7 @@ static const struct {
 	{"sessions", "write a whole number up to 1000000", CKT_LIMIT_SETS_SESSIONS, take_sessions},
 	{"gpus", "write the driver's numbers, such as 0,2-3", CKT_LIMIT_SETS_GPUS, take_gpus},
 	{"when-full", "write fail, wait or swap", CKT_LIMIT_SETS_WHEN_FULL, take_when_full},
+	{"share-mode", "write time or space", CKT_LIMIT_SETS_SHARE_MODE, take_share_mode},
 };
 
 static int take_value(
@@ -281,7 +304,7 @@ static int take_value(
 		return 0;
 	}
 	return bad(ret_message, message_size,
-		"'%.80s': write memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
+		"'%.80s': write memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus=, when-full= or share-mode=",
 		word);
 }
 
@@ -309,7 +332,7 @@ int ckt_limit_rule_parse(
 	}
 	if (count == 1)
 		return bad(ret_message, message_size,
-			"'%s=%.80s': nothing is limited: add memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus= or when-full=",
+			"'%s=%.80s': nothing is limited: add memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus=, when-full= or share-mode=",
 			keys[ret_rule->key], ret_rule->name);
 	return count ? 0 : -ENODATA;
 }
@@ -362,8 +385,11 @@ void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LI
 	if (rule->sets & CKT_LIMIT_SETS_GPUS)
 		at += (size_t)snprintf(ret_text + at, size - at, " gpus=%s", value);
 	if (rule->sets & CKT_LIMIT_SETS_WHEN_FULL)
-		snprintf(ret_text + at, size - at, " when-full=%s",
+		at += (size_t)snprintf(ret_text + at, size - at, " when-full=%s",
 			ckt_when_full_name(rule->when_full));
+	if (rule->sets & CKT_LIMIT_SETS_SHARE_MODE)
+		snprintf(ret_text + at, size - at, " share-mode=%s",
+			ckt_share_mode_name(rule->share_mode));
 }
 
 /* ---- Whom they fit */
@@ -446,22 +472,39 @@ int ckt_limit_table_put(struct ckt_limit_table *table, const struct ckt_limit_ru
 		found->gpus = rule->gpus;
 	if (rule->sets & CKT_LIMIT_SETS_WHEN_FULL)
 		found->when_full = rule->when_full;
+	if (rule->sets & CKT_LIMIT_SETS_SHARE_MODE)
+		found->share_mode = rule->share_mode;
 	return 0;
 }
 
-enum ckt_when_full ckt_limit_table_when_full(const struct ckt_limit_table *table,
-	const struct ckt_limit_subject *subject, enum ckt_when_full otherwise)
+/* That sets this, and fits: the narrowest one. */
+static const struct ckt_limit_rule *first_fit(
+	const struct ckt_limit_table *table, const struct ckt_limit_subject *subject, unsigned sets)
 {
 	static const enum ckt_limit_key order[CKT_LIMIT_KEYS] = {CKT_LIMIT_SESSION, CKT_LIMIT_JOB,
 		CKT_LIMIT_CONTAINER, CKT_LIMIT_TOKEN, CKT_LIMIT_USER};
 	for (unsigned key = 0; key < CKT_LIMIT_KEYS; key++)
 		for (size_t i = 0; i < table->count; i++) {
 			const struct ckt_limit_rule *rule = &table->rules[i];
-			if (rule->key == order[key] && rule->sets & CKT_LIMIT_SETS_WHEN_FULL &&
+			if (rule->key == order[key] && rule->sets & sets &&
 				ckt_limit_fits(rule, subject))
-				return rule->when_full;
+				return rule;
 		}
-	return otherwise;
+	return NULL;
+}
+
+enum ckt_when_full ckt_limit_table_when_full(const struct ckt_limit_table *table,
+	const struct ckt_limit_subject *subject, enum ckt_when_full otherwise)
+{
+	const struct ckt_limit_rule *rule = first_fit(table, subject, CKT_LIMIT_SETS_WHEN_FULL);
+	return rule ? rule->when_full : otherwise;
+}
+
+enum ckt_share_mode ckt_limit_table_share_mode(const struct ckt_limit_table *table,
+	const struct ckt_limit_subject *subject, enum ckt_share_mode otherwise)
+{
+	const struct ckt_limit_rule *rule = first_fit(table, subject, CKT_LIMIT_SETS_SHARE_MODE);
+	return rule ? rule->share_mode : otherwise;
 }
 
 bool ckt_limit_table_remove(struct ckt_limit_table *table, const struct ckt_limit_rule *key)

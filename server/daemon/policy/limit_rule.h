@@ -48,6 +48,7 @@ enum {
 	CKT_LIMIT_SETS_CLASS = 64,
 	CKT_LIMIT_SETS_SWAP = 128,
 	CKT_LIMIT_SETS_WHEN_FULL = 256,
+	CKT_LIMIT_SETS_SHARE_MODE = 512,
 };
 
 /* What becomes of an allocation that fits its owner's limits and does not fit the GPU now. */
@@ -56,6 +57,9 @@ enum ckt_when_full {
 	CKT_WHEN_FULL_WAIT, /* it waits (wait_queue.h) */
 	CKT_WHEN_FULL_SWAP, /* others make room; as WAIT until there is a mechanism */
 };
+
+/* How sessions share a GPU: one after the other, or at the same time, by MPS (session/mps.h). */
+enum ckt_share_mode { CKT_SHARE_TIME, CKT_SHARE_SPACE };
 
 struct ckt_limit_rule {
 	enum ckt_limit_key key;
@@ -71,6 +75,7 @@ struct ckt_limit_rule {
 	unsigned sessions;
 	uint64_t gpus; /* bit N: the driver's GPU N */
 	enum ckt_when_full when_full;
+	enum ckt_share_mode share_mode;
 	bool live; /* set by cricketctl, not by a file */
 };
 
@@ -101,6 +106,9 @@ void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LI
 /* "fail", "wait" or "swap"; -EINVAL. */
 int ckt_when_full_parse(const char *text, enum ckt_when_full *ret_when_full);
 const char *ckt_when_full_name(enum ckt_when_full when_full);
+/* "time" or "space"; -EINVAL. */
+int ckt_share_mode_parse(const char *text, enum ckt_share_mode *ret_mode);
+const char *ckt_share_mode_name(enum ckt_share_mode mode);
 
 bool ckt_limit_fits(const struct ckt_limit_rule *rule, const struct ckt_limit_subject *subject);
 /* Whether what the other has counts for the subject, by this rule. */
@@ -115,5 +123,7 @@ struct ckt_limit_rule *ckt_limit_table_find(
 /* What the rules say of the subject: the first that fits, by session, job, container, token, user. */
 enum ckt_when_full ckt_limit_table_when_full(const struct ckt_limit_table *table,
 	const struct ckt_limit_subject *subject, enum ckt_when_full otherwise);
+enum ckt_share_mode ckt_limit_table_share_mode(const struct ckt_limit_table *table,
+	const struct ckt_limit_subject *subject, enum ckt_share_mode otherwise);
 bool ckt_limit_table_remove(struct ckt_limit_table *table, const struct ckt_limit_rule *key);
 void ckt_limit_table_free(struct ckt_limit_table *table);

@@ -421,6 +421,8 @@ static bool take_packet(struct ckt_session *session)
 	else if (good && message.kind == CKT_LEASE_WITHDRAW)
 		ckt_memory_wait_withdraw(
 			session, message.number, message.flags & CKT_LEASE_KEEP_PLACE);
+	else if (good && message.kind == CKT_LEASE_END)
+		good = ckt_mps_wants_end(session, (int)message.number);
 	else
 		good = false;
 	if (!good)

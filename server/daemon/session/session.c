@@ -149,6 +149,7 @@ void ckt_session_free(struct ckt_session *session, bool keep_socket)
 		close(fd);
 	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, &session->status);
 	free(session->job_hold);
+	ckt_mps_leave(session);
 	/* Kills what the worker left there, which has its user id. */
 	ckt_worker_cgroup_remove(session->server, session->cgroup);
 	ckt_group_domain_leave(session->domain);

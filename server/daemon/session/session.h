@@ -24,6 +24,7 @@
 #include "server/daemon/session/swap.h"
 #include "server/daemon/session/worker_cgroup.h"
 #include "server/daemon/session/refused_calls.h"
+#include "server/daemon/session/mps.h"
 #include "server/daemon/session/session_metrics.h"
 
 struct ckt_peer;
@@ -111,6 +112,7 @@ struct ckt_session {
 	struct ckt_group_member group;
 	struct ckt_daemon_lease lease;
 	struct ckt_daemon_turn turn;
+	struct ckt_mps_member mps;
 	struct ckt_daemon_metrics metrics;
 	struct ckt_daemon_swap swap;
 	struct ckt_daemon_quantum quantum;
@@ -188,6 +190,7 @@ struct ckt_warm_spec {
 	struct ckt_identity owner; /* whose group it joins */
 	const unsigned *gpus;      /* that it sees; copied */
 	unsigned gpu_count;
+	struct ckt_mps_kind kind;
 };
 
 /*
@@ -226,6 +229,12 @@ void ckt_session_give_up(struct ckt_session *session, const char *why);
 void ckt_session_cut_off(struct ckt_session *session, const char *why);
 /* Whether the session, whose worker is gone, was not ended on purpose. */
 bool ckt_session_may_return(const struct ckt_session *session, bool crashed);
+
+/*
+ * Its worker dies now.  One that shares its GPU in space is terminated by MPS first, so that the others are not
+ * disturbed.
+ */
+void ckt_session_kill_worker(struct ckt_session *session);
 
 /* The worker is about to end by itself; kills it if it does not. */
 void ckt_session_expect_end(struct ckt_session *session);

@@ -20,7 +20,11 @@
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_request.h"
 
-enum { LAST_REPLIES_MAX = 100 };
+enum {
+	LAST_REPLIES_MAX = 100,
+	/* Then it is killed, whether MPS has terminated it or not. */
+	TERMINATE_MS = 3000,
+};
 
 void ckt_session_describe_end(
 	struct ckt_session *session, char *ret_text, size_t text_size, bool *ret_bad)
@@ -35,9 +39,19 @@ void ckt_session_describe_end(
 	} else if (session->child &&
 		waitid((idtype_t)P_PIDFD, (id_t)session->pidfd.fd, &info, WEXITED | WNOHANG) == 0 &&
 		info.si_pid) {
+		if (session->mps.told_end) {
+			info.si_code = CLD_EXITED;
+			info.si_status = session->mps.status;
+		}
 		if (info.si_code == CLD_EXITED && info.si_status == CKT_WORKER_CUT_OFF_STATUS) {
 			session->cut_off = true;
 			snprintf(ret_text, text_size, "exit code 0");
+		} else if (info.si_code == CLD_EXITED &&
+			info.si_status == CKT_WORKER_FAULT_STATUS) {
+			*ret_bad = session->phase != CKT_SESSION_ENDING;
+			snprintf(ret_text, text_size,
+				"a kernel failed that shares its GPU in space");
+			ckt_mps_fault(session);
 		} else if (info.si_code == CLD_EXITED) {
 			*ret_bad = info.si_status != 0;
 			snprintf(ret_text, text_size, "exit code %d", info.si_status);
@@ -97,12 +111,28 @@ void ckt_session_worker_gone(struct ckt_source *source, uint32_t events)
 	ckt_server_session_gone(server);
 }
 
+static void kill_late(struct ckt_timer *timer)
+{
+	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
+	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+}
+
+void ckt_session_kill_worker(struct ckt_session *session)
+{
+	if (ckt_mps_terminate(session)) {
+		syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+		return;
+	}
+	session->timer.fire = kill_late;
+	ckt_timer_set(&session->server->loop, &session->timer, TERMINATE_MS);
+}
+
 static void kill_now(struct ckt_timer *timer)
 {
 	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
 	ckt_warning(
 		"session %s: killed worker %d, which did not end", session->id, (int)session->pid);
-	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+	ckt_session_kill_worker(session);
 }
 
 static void kill_answered(struct ckt_session *session, void *context, int error, void *result)

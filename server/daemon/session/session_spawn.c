@@ -52,17 +52,21 @@ static int listen_for(
 
 /* Without a compiler the soft GPU interprets. */
 static int spawn_with(struct ckt_session *session, const struct ckt_worker_user *user,
-	struct ckt_spawn_descriptors *passed, char *ret_message, size_t message_size)
+	const struct ckt_spawn_descriptors *passed, char *ret_message, size_t message_size)
 {
-	passed->compiler = ckt_compiler_connect(session->server->compiler);
+	struct ckt_spawn_descriptors all = *passed;
+	struct ckt_mps_variables variables;
+	all.compiler = ckt_compiler_connect(session->server->compiler);
 	int result = ckt_group_domain_join(session->server, &session->identity, user,
 		&session->domain, ret_message, message_size);
-	passed->domain = session->domain;
+	all.domain = session->domain;
+	if (!result && ckt_mps_join(session, user, &variables))
+		all.mps = &variables;
 	if (!result)
-		result = ckt_spawn_worker(session->server, &session->identity, user, passed,
+		result = ckt_spawn_worker(session->server, &session->identity, user, &all,
 			&session->pid, ret_message, message_size);
-	if (passed->compiler >= 0)
-		close(passed->compiler);
+	if (all.compiler >= 0)
+		close(all.compiler);
 	return result;
 }
 
@@ -152,6 +156,7 @@ static int replace_worker(struct ckt_session *session, char *ret_message, size_t
 	session->cgroup[0] = 0;
 	session->serial = ++session->server->session_serial;
 	session->domain = NULL;
+	ckt_mps_leave(session);
 	int result = spawn(session, ret_message, message_size);
 	ckt_group_domain_leave(domain);
 	ckt_uid_group_leave(uid_group);

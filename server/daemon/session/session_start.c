@@ -30,6 +30,7 @@ enum {
 void ckt_session_refuse(struct ckt_session *session, int error, const char *message)
 {
 	ckt_warning("session %s: not started: %s", session->id, message);
+	ckt_mps_unusable(session, message);
 	session->failure = error;
 	snprintf(session->failure_message, sizeof session->failure_message, "%s", message);
 	ckt_session_kill(session, "not started");
@@ -72,7 +73,7 @@ static bool has_answered(
 	if (!error && res->status == -EXDEV && session->again) {
 		ckt_info("session %s: %s", session->id, res->message);
 		session->pidfd.ready = ckt_session_start_afresh;
-		syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+		ckt_session_kill_worker(session);
 		return false;
 	}
 	ckt_session_refuse(session,

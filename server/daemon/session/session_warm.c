@@ -17,8 +17,7 @@
 
 static void warm_late(struct ckt_timer *timer)
 {
-	struct ckt_session *session = CKT_CONTAINER(timer, struct ckt_session, timer);
-	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+	ckt_session_kill_worker(CKT_CONTAINER(timer, struct ckt_session, timer));
 }
 
 static void warmed(struct ckt_session *session, void *context, int error, void *result)
@@ -34,6 +33,8 @@ static void warmed(struct ckt_session *session, void *context, int error, void *
 	if (session->warm && session->phase == CKT_SESSION_WARMING) {
 		ckt_timer_clear(&session->timer);
 		session->phase = error ? CKT_SESSION_WARMING : CKT_SESSION_WARM;
+		if (error)
+			ckt_mps_unusable(session, message);
 		ckt_warm_ready(session, error, message);
 	} else if (error && session->phase == CKT_SESSION_STARTING) {
 		ckt_session_refuse(session, error, message);
@@ -75,6 +76,7 @@ int ckt_session_create_warm(struct ckt_server *server, const struct ckt_warm_spe
 		return -ENOMEM;
 	}
 	session->identity = spec->owner;
+	session->mps.asked = spec->kind;
 	session->child = session->warm = true;
 	session->phase = CKT_SESSION_WARMING;
 	session->narrowed = ckt_session_gpus(session, all) != spec->gpu_count ||
@@ -96,14 +98,18 @@ void ckt_session_end_warm(struct ckt_session *session, const char *why)
 		return;
 	ckt_debug("warm worker %d: ending it: %s", (int)session->pid, why);
 	session->phase = CKT_SESSION_ENDING;
-	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+	ckt_session_kill_worker(session);
 }
 
 void ckt_session_await_warm_end(struct ckt_session *session)
 {
 	struct pollfd dead = {.fd = session->pidfd.fd, .events = POLLIN};
 	ckt_session_end_warm(session, "it is waited for");
-	poll(&dead, 1, CKT_SESSION_KILL_TIMEOUT_MS);
+	if (poll(&dead, 1, CKT_SESSION_KILL_TIMEOUT_MS / 2) <= 0) {
+		/* Who terminates it, if anybody, is late. */
+		syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+		poll(&dead, 1, CKT_SESSION_KILL_TIMEOUT_MS / 2);
+	}
 	ckt_session_worker_gone(&session->pidfd, EPOLLIN);
 }
 

@@ -28,6 +28,7 @@
 #include "server/daemon/server.h"
 #include "server/daemon/session/group_domain.h"
 #include "server/daemon/session/kernel_cache.h"
+#include "server/daemon/session/mps.h"
 #include "server/daemon/session/spawn_cage.h"
 #include "server/daemon/session/spawn_mounts.h"
 #include "server/daemon/session/spawn_user.h"
@@ -56,6 +57,17 @@ static const char *const passed[] = {
 	"TSAN_OPTIONS=",
 	"GCOV_PREFIX=",
 };
+
+/* An operator's control daemon is not that of a worker which has one of its group's. */
+static bool is_passed(const char *variable, const struct ckt_mps_variables *mps)
+{
+	if (mps && strncmp(variable, "CUDA_MPS_", strlen("CUDA_MPS_")) == 0)
+		return false;
+	for (unsigned i = 0; i < sizeof passed / sizeof *passed; i++)
+		if (strncmp(variable, passed[i], strlen(passed[i])) == 0)
+			return true;
+	return false;
+}
 
 /* ret holds room for ENVIRONMENT_MAX + 1 pointers; the strings are not owned. */
 static void make_environment(const struct ckt_server *server,
@@ -88,12 +100,12 @@ static void make_environment(const struct ckt_server *server,
 		ret[count++] = server->library_variables[i];
 	if (*server->inside_path)
 		ret[count++] = server->inside_variable;
+	for (unsigned i = 0; descriptors->mps && i < CKT_MPS_VARIABLES; i++)
+		if (*descriptors->mps->text[i])
+			ret[count++] = descriptors->mps->text[i];
 	for (char **variable = environ; *variable && count < ENVIRONMENT_MAX; variable++)
-		for (unsigned i = 0; i < sizeof passed / sizeof *passed; i++)
-			if (strncmp(*variable, passed[i], strlen(passed[i])) == 0) {
-				ret[count++] = *variable;
-				break;
-			}
+		if (is_passed(*variable, descriptors->mps))
+			ret[count++] = *variable;
 	ret[count] = NULL;
 }
 
@@ -259,6 +271,8 @@ static int spawn(struct ckt_server *server, const struct program *program,
 		ckt_kernel_cache_open(server, program->owner, program->user, cache);
 	int result = pipe2(pipe_fds, O_CLOEXEC) ? -errno : 0;
 	ckt_spawn_mounts_init(&mounts, server, program->user, descriptors->domain, cache);
+	if (descriptors->mps)
+		ckt_spawn_mounts_keep(&mounts, descriptors->mps->directory);
 	if (!result) {
 		pid = fork_program(server, program, &mounts, descriptors, pipe_fds);
 		result = pid < 0 ? -errno : 0;

@@ -14,11 +14,12 @@ struct ckt_worker_user;
  * What the worker inherits (rpc/worker_descriptors.h), and where it is put; all stays the caller's.
  */
 struct ckt_spawn_descriptors {
-	int listener;                    /* of its control socket */
-	int refused;                     /* -1: none */
-	int compiler;                    /* -1: none */
-	const char *cgroup;              /* see worker_cgroup.h; NULL or empty: the server's */
-	struct ckt_group_domain *domain; /* NULL: no group's */
+	int listener;                        /* of its control socket */
+	int refused;                         /* -1: none */
+	int compiler;                        /* -1: none */
+	const char *cgroup;                  /* see worker_cgroup.h; NULL or empty: the server's */
+	struct ckt_group_domain *domain;     /* NULL: no group's */
+	const struct ckt_mps_variables *mps; /* of a worker that shares its GPU in space; NULL */
 };
 
 /*

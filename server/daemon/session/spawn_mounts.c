@@ -184,6 +184,18 @@ void ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_ser
 	keep_list(mounts, cache);
 }
 
+void ckt_spawn_mounts_keep(struct ckt_spawn_mounts *mounts, const char *directory)
+{
+	if (mounts->wanted)
+		keep_both(mounts, directory);
+}
+
+void ckt_spawn_mounts_keep_directory_of(struct ckt_spawn_mounts *mounts, const char *file)
+{
+	if (mounts->wanted)
+		keep_directory_of(mounts, file);
+}
+
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts)
 {
 	while (mounts->kept_count)

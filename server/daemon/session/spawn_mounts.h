@@ -48,6 +48,9 @@ void ckt_spawn_mounts_probe(struct ckt_server *server);
  */
 void ckt_spawn_mounts_init(struct ckt_spawn_mounts *mounts, const struct ckt_server *server,
 	const struct ckt_worker_user *user, bool in_group, const char *cache);
+/* A directory, and that of a file, stay visible. */
+void ckt_spawn_mounts_keep(struct ckt_spawn_mounts *mounts, const char *directory);
+void ckt_spawn_mounts_keep_directory_of(struct ckt_spawn_mounts *mounts, const char *file);
 void ckt_spawn_mounts_fini(struct ckt_spawn_mounts *mounts);
 /*
  * For the thread of a group, or a child in the workers' user namespace, and for good: a mount namespace with the

@@ -22,6 +22,8 @@ enum {
 	/* Packets that are handled before others get their turn. */
 	AT_A_TIME = 16,
 	CALL_TIMEOUT_MS = 10000,
+	/* MPS does not take processors back from a kernel: what others find free at once. */
+	BELOW_PERCENT = 90,
 	/* A share is of at least so much time. */
 	LOOK_MS = 500,
 };
@@ -133,6 +135,18 @@ static void weigh(struct ckt_server *server, unsigned gpu)
 		rule = find_rule(server, &subject, CKT_LIMIT_SETS_CLASS);
 		member->class = rule ? rule->class : CKT_TURN_PLAIN;
 	}
+}
+
+void ckt_turn_bounds(const struct ckt_session *session, unsigned *ret_percent, bool *ret_below)
+{
+	const struct ckt_limit_subject subject = ckt_lease_subject(session);
+	const struct ckt_limit_rule *rule =
+		find_rule(session->server, &subject, CKT_LIMIT_SETS_CAP);
+	*ret_percent = rule ? rule->cap : 0;
+	rule = find_rule(session->server, &subject, CKT_LIMIT_SETS_CLASS);
+	*ret_below = rule && rule->class == CKT_TURN_BEST_EFFORT;
+	if (*ret_below && !*ret_percent)
+		*ret_percent = BELOW_PERCENT;
 }
 
 /* ---- Channels */
@@ -365,7 +379,7 @@ int ckt_turn_open(struct ckt_session *session)
 	struct ckt_daemon_turn *turn = &session->turn;
 	struct ckt_server *server = session->server;
 	int ends[2];
-	if (turn->open || !is_sharing(server))
+	if (turn->open || !is_sharing(server) || session->mps.daemon)
 		return 0;
 	if (make_rings(server))
 		return -ENOMEM;

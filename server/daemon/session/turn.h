@@ -51,6 +51,11 @@ struct ckt_turn_gpu {
 	bool told; /* that the present turn is overdue */
 };
 
+/*
+ * What limits say of a session that shares its GPUs in space, where nobody takes turns: the percentage of its cap
+ * (0: none; 90 for best-effort without a cap), and whether its class is best-effort.
+ */
+void ckt_turn_bounds(const struct ckt_session *session, unsigned *ret_percent, bool *ret_below);
 /* Gives the session's worker a channel if limits share GPUs in time.  0 or -errno. */
 int ckt_turn_open(struct ckt_session *session);
 /* The session ends.  Does nothing if it was never opened. */

@@ -36,6 +36,7 @@ enum {
 struct like {
 	unsigned gpus[CKT_DEVICES_MAX], count; /* it first */
 	struct ckt_identity owner;             /* CKT_IDENTITY_NEXT: nobody yet */
+	struct ckt_mps_kind kind;              /* as the last session's */
 	int64_t short_until_ms;                /* none are made before */
 };
 
@@ -106,7 +107,8 @@ static bool is_like(const struct ckt_session *worker, const struct like *like)
 	unsigned gpus[CKT_DEVICES_MAX];
 	return ckt_session_gpus(worker, gpus) == like->count &&
 		memcmp(gpus, like->gpus, like->count * sizeof *gpus) == 0 &&
-		same_owner(&worker->identity, &like->owner);
+		same_owner(&worker->identity, &like->owner) &&
+		ckt_mps_same_kind(&worker->mps.asked, &like->kind);
 }
 
 static void take_out(struct ckt_warm_workers *warm, const struct ckt_session *worker)
@@ -140,8 +142,10 @@ static void later_again(struct ckt_warm_workers *warm)
 
 static void make(struct ckt_warm_workers *warm, const struct like *like)
 {
-	const struct ckt_warm_spec spec = {
-		.owner = like->owner, .gpus = like->gpus, .gpu_count = like->count};
+	const struct ckt_warm_spec spec = {.owner = like->owner,
+		.gpus = like->gpus,
+		.gpu_count = like->count,
+		.kind = like->kind};
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_session *worker;
 	if (ckt_session_create_warm(warm->server, &spec, &worker, message, sizeof message)) {
@@ -202,6 +206,17 @@ static void fill(struct ckt_warm_workers *warm)
 		fill_soon(warm, next - now + 1);
 	if (first && !making && !warm->server->stopping)
 		make(warm, first);
+}
+
+/* ---- Sharing in space */
+
+void ckt_warm_end_of(struct ckt_server *server, const struct ckt_mps_daemon *daemon)
+{
+	for (struct ckt_session *worker = server->warm ? server->warm->list : NULL; worker;
+		worker = worker->next)
+		if (worker->mps.daemon == daemon)
+			ckt_session_end_warm(
+				worker, "a kernel failed that shares its GPU in space");
 }
 
 /* ---- Short memory */
@@ -309,6 +324,9 @@ static bool fits(const struct ckt_session *worker, const struct ckt_session *wan
 	if (worker->phase == CKT_SESSION_ENDING || ckt_session_gpus(worker, has) != count ||
 		memcmp(has, wants, count * sizeof *has) != 0)
 		return false;
+	const struct ckt_mps_kind kind = ckt_mps_kind_of(wanted);
+	if (!ckt_mps_same_kind(&worker->mps.asked, &kind))
+		return false;
 	if (!is_nobodys(&worker->identity))
 		return same_owner(&worker->identity, &wanted->identity);
 	return !server->warm->owners_differ ||
@@ -326,6 +344,7 @@ static int give_group(struct ckt_warm_workers *warm, const struct ckt_session *w
 	if (result || (!domain && !uid_group))
 		return result;
 	ckt_group_domain_give(domain, owner);
+	ckt_mps_give(warm->server, domain, owner);
 	for (struct ckt_session *other = warm->list; other; other = other->next)
 		if (is_nobodys(&other->identity) && other->domain == domain &&
 			other->uid_group == uid_group)
@@ -363,6 +382,7 @@ void ckt_warm_follow(struct ckt_server *server, const struct ckt_session *sessio
 		return;
 	memcpy(like->gpus, gpus, count * sizeof *gpus);
 	like->count = count;
+	like->kind = session->mps.asked;
 	if (warm->owners_differ)
 		like->owner = session->identity;
 	fill_soon(warm, REFILL_MS);
@@ -405,8 +425,10 @@ static void forget_owners(struct ckt_timer *timer)
 {
 	struct ckt_warm_workers *warm = CKT_CONTAINER(timer, struct ckt_warm_workers, linger_timer);
 	for (unsigned i = 0; i < warm->gpu_count; i++)
-		if (!has_session(warm->server, &warm->likes[i].owner))
+		if (!has_session(warm->server, &warm->likes[i].owner)) {
 			warm->likes[i].owner = nobody;
+			warm->likes[i].kind = ckt_mps_kind_default(warm->server);
+		}
 	fill(warm);
 }
 
@@ -458,6 +480,7 @@ void ckt_warm_init(struct ckt_server *server)
 		like->count = i ? 1 : share.gpu_count;
 		memcpy(like->gpus, share.gpus + i, like->count * sizeof *like->gpus);
 		like->owner = nobody;
+		like->kind = ckt_mps_kind_default(server);
 	}
 	server->warm = warm;
 	fill_soon(warm, 0);

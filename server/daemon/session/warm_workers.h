@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct ckt_mps_daemon;
 struct ckt_server;
 struct ckt_session;
 
@@ -50,6 +51,9 @@ void ckt_warm_session_gone(struct ckt_server *server);
  * if there are none.
  */
 void ckt_warm_give_up(const struct ckt_session *session, unsigned gpu, int asker);
+
+/* Those that share a GPU in space by this daemon, whose clients all have failed. */
+void ckt_warm_end_of(struct ckt_server *server, const struct ckt_mps_daemon *daemon);
 
 /* How many of each GPU there should be, and how many there are of all. */
 void ckt_warm_count(const struct ckt_server *server, unsigned *ret_wanted, unsigned *ret_making,

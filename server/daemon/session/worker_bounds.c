@@ -166,17 +166,22 @@ struct uses {
 	unsigned count, room;
 };
 
-static void end(struct ckt_session *session, const char *why)
+void ckt_worker_bounds_tell(const struct ckt_session *session, const char *why)
 {
 	struct ckt_worker_bounds *bounds = &session->server->bounds;
 	struct ckt_bounds_told *told = &bounds->told[bounds->next++ % CKT_BOUNDS_TOLD];
 	snprintf(told->session, sizeof told->session, "%s", session->id);
 	snprintf(told->why, sizeof told->why, "%s", why);
+}
+
+static void end(struct ckt_session *session, const char *why)
+{
+	ckt_worker_bounds_tell(session, why);
 	snprintf(session->end_reason, sizeof session->end_reason, "%s", why);
 	ckt_warning("session %s: its worker takes too much of the host: %s", session->id, why);
 	ckt_session_kill(session, why);
 	/* It does not get the time to answer. */
-	syscall(SYS_pidfd_send_signal, session->pidfd.fd, SIGKILL, NULL, 0);
+	ckt_session_kill_worker(session);
 }
 
 /* The index of the first one of the same owner. */

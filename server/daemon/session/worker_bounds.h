@@ -24,8 +24,10 @@
 #include "server/daemon/loop.h"
 
 struct ckt_server;
+struct ckt_session;
 
-enum { CKT_BOUNDS_TOLD = 8, CKT_BOUNDS_WHY = 160 };
+enum { /* as many as share a GPU in space, and end together */ CKT_BOUNDS_TOLD = 64,
+	CKT_BOUNDS_WHY = 160 };
 
 struct ckt_worker_bounds {
 	struct ckt_timer timer;
@@ -58,6 +60,8 @@ void ckt_worker_bounds_init(struct ckt_server *server);
  * started.
  */
 void ckt_worker_bounds_make_room(struct ckt_server *server);
+/* Its client is to be told this when it asks for its session. */
+void ckt_worker_bounds_tell(const struct ckt_session *session, const char *why);
 /* Why the server ended this session; NULL: not for this reason, or long ago.  Until the next turn. */
 const char *ckt_worker_bounds_why(const struct ckt_server *server, const char *session);
 

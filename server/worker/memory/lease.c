@@ -90,6 +90,17 @@ static void give_back(unsigned gpu, uint64_t bytes)
 		lease.gpus[gpu].leased -= bytes;
 }
 
+bool ckt_lease_end(int status)
+{
+	struct ckt_lease_message message = {.kind = CKT_LEASE_END, .number = (uint32_t)status};
+	pthread_mutex_lock(&lease.lock);
+	bool sent = lease.channel >= 0 &&
+		send(lease.channel, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+			sizeof message;
+	pthread_mutex_unlock(&lease.lock);
+	return sent;
+}
+
 int ckt_lease_join(int channel, bool unlimited, ckt_worker_lease ret_list[CKT_DEVICES_MAX],
 	ckt_worker_lease_res *ret_res)
 {

@@ -83,6 +83,8 @@ void ckt_lease_wait_end(struct ckt_lease_wait *wait, bool keep_place);
 void ckt_lease_use_reserved(bool use);
 /* Whether a server would hear a question. */
 bool ckt_lease_is_joined(void);
+/* CKT_LEASE_END; false: there is no server. */
+bool ckt_lease_end(int status);
 /* Called by any thread, with no lock held, when a wait's state has changed or a server has come. */
 extern void (*ckt_lease_changed)(void);
 

@@ -14,6 +14,7 @@
 #include "server/worker/libs/libs.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/metrics.h"
+#include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
 enum { INLINE_BODY = 512 };
@@ -191,14 +192,29 @@ static void answer(struct ckt_wcall *call, uint32_t accept_stat)
 	pthread_mutex_unlock(&worker->replies.lock);
 }
 
+/* A failed kernel ends the worker; what MPS cannot do, its user reads once. */
+static void look_in_space(struct ckt_worker *worker, CUresult result)
+{
+	static bool told;
+	if (ckt_worker_metrics_is_fault((int)result))
+		ckt_worker_end_faulted(worker, (int)result);
+	if (result == CUDA_ERROR_CDP_NOT_SUPPORTED &&
+		!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		ckt_log_user(
+			"MPS has no dynamic parallelism: have this program share its GPU in time, with the limit share-mode=time");
+}
+
 void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 {
 	struct ckt_wcall_private *private = call->private;
 	if (__builtin_expect(call->traced != NULL, 0))
 		ckt_call_trace_end(call);
 	/* The driver's output about a failure comes before it: the program may end at once. */
-	if (__builtin_expect(result && result != CUDA_ERROR_NOT_READY, 0))
+	if (__builtin_expect(result && result != CUDA_ERROR_NOT_READY, 0)) {
 		ckt_printed_send(call->worker);
+		if (call->worker->space)
+			look_in_space(call->worker, result);
+	}
 	if (call->header.flags & CKT_CALL_BATCHED) {
 		if (result)
 			ckt_worker_defer(call->worker, result);

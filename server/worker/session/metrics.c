@@ -69,6 +69,9 @@ static const struct {
 	{CUDA_ERROR_INVALID_PC, CKT_FAILURE_EXECUTION},
 	{CUDA_ERROR_ECC_UNCORRECTABLE, CKT_FAILURE_EXECUTION},
 	{CUDA_ERROR_NVLINK_UNCORRECTABLE, CKT_FAILURE_EXECUTION},
+	/* of another client of its MPS */
+	{CUDA_ERROR_MPS_RPC_FAILURE, CKT_FAILURE_EXECUTION},
+	{CUDA_ERROR_MPS_CLIENT_TERMINATED, CKT_FAILURE_EXECUTION},
 	{CUDA_ERROR_INVALID_VALUE, CKT_FAILURE_INVALID},
 	{CUDA_ERROR_INVALID_DEVICE, CKT_FAILURE_INVALID},
 	{CUDA_ERROR_INVALID_IMAGE, CKT_FAILURE_INVALID},
@@ -85,6 +88,11 @@ static enum ckt_call_failure failure_of(int result)
 		if ((int)results[i].result == result)
 			return results[i].is;
 	return CKT_FAILURE_OTHER;
+}
+
+bool ckt_worker_metrics_is_fault(int result)
+{
+	return failure_of(result) == CKT_FAILURE_EXECUTION;
 }
 
 static void add(uint64_t *count, uint64_t by)

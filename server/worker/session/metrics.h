@@ -30,5 +30,7 @@ void ckt_worker_metrics_call(uint32_t index, bool waited, size_t bytes);
 void ckt_worker_metrics_sent(uint32_t index, size_t bytes);
 /* Of a waited call: its execution begins. */
 void ckt_worker_metrics_begin(struct ckt_wcall *call);
+/* Whether a kernel, or the GPU, has failed, and with it the context.  result: a CUresult. */
+bool ckt_worker_metrics_is_fault(int result);
 /* result: a CUresult. */
 void ckt_worker_metrics_end(const struct ckt_wcall *call, int result);

@@ -38,6 +38,7 @@
 #include "server/worker/session/executor.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/session/long_call.h"
+#include "server/worker/session/space_end.h"
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
@@ -52,6 +53,7 @@ void ckt_worker_end(const char *why)
 {
 	ckt_info("ends: %s", why);
 	ckt_automatic_over();
+	ckt_space_end(&ckt_worker, 0);
 	/*
 	 * Not exit(): destructors of the driver would wait for a kernel that may never finish. The
 	 * system takes everything back.
@@ -62,7 +64,17 @@ void ckt_worker_end(const char *why)
 void ckt_worker_end_cut_off(const char *why)
 {
 	ckt_info("ends: %s", why);
+	ckt_space_end(&ckt_worker, CKT_WORKER_CUT_OFF_STATUS);
 	_exit(CKT_WORKER_CUT_OFF_STATUS);
+}
+
+void ckt_worker_end_faulted(struct ckt_worker *worker, int result)
+{
+	ckt_warning("session %s: error %d of a kernel, which ends all that share the GPU in space",
+		worker->session, result);
+	/* A thread that waits for MPS to terminate the worker's own work knows why. */
+	ckt_space_end(worker, CKT_WORKER_FAULT_STATUS);
+	_exit(CKT_WORKER_FAULT_STATUS);
 }
 
 void ckt_worker_harden(int argc, char **argv)
@@ -185,6 +197,8 @@ static int open_driver(struct ckt_worker *worker, const ckt_worker_start_args *a
 	ckt_loading_prepare(start ? &lazy : NULL);
 	if (narrow)
 		worker->checkpoint.start |= CKT_IMAGE_START_NARROW;
+	if (worker->space)
+		worker->checkpoint.start |= CKT_IMAGE_START_SPACE;
 	const char *total = getenv("CRICKET_GPUS");
 	narrow = narrow &&
 		ckt_worker_devices_narrow(args->gpus.gpus_val, args->gpus.gpus_len,
@@ -250,6 +264,11 @@ static void look_at_image(struct ckt_worker *worker, const ckt_worker_start_args
 	*ret_minor = minor;
 	*ret_start =
 		args->restore && minor >= MINOR_WITH_START ? ckt_load_start(worker, image_fd) : 0;
+	/* The load checks that variables lie where they lay. */
+	bool was_space = *ret_start & CKT_IMAGE_START_SPACE;
+	if (args->restore && minor >= MINOR_WITH_START && was_space != worker->space)
+		ckt_info("session %s: it shared its GPU in %s, and goes on in %s", args->session,
+			was_space ? "space" : "time", worker->space ? "space" : "time");
 }
 
 static void take_limits(struct ckt_worker *worker, const ckt_worker_start_args *args)
@@ -309,6 +328,7 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 		return 0;
 	take_limits(worker, args);
 	worker->generation = 1;
+	worker->space = getenv("CRICKET_SPACE") != NULL;
 	if (getrandom(&worker->copy, sizeof worker->copy, 0) != sizeof worker->copy ||
 		!worker->copy)
 		worker->copy = 1;

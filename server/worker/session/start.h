@@ -33,6 +33,8 @@ int ckt_worker_start(struct ckt_worker *worker, const ckt_worker_start_args *arg
 void ckt_worker_end(const char *why) __attribute__((noreturn));
 /* The same, where the program may still live. */
 void ckt_worker_end_cut_off(const char *why) __attribute__((noreturn));
+/* Of one that shares its GPU in space, after this CUresult: the server ends all that share it. */
+void ckt_worker_end_faulted(struct ckt_worker *worker, int result) __attribute__((noreturn));
 void ckt_worker_harden(int argc, char **argv);
 /* A sentence that listings and cricketctl restore show with the session. */
 void ckt_worker_note(struct ckt_worker *worker, const char *format, ...)

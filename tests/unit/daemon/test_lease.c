@@ -262,6 +262,8 @@ static void test_lies(void)
 {
 	const struct ckt_lease_message wrong[] = {
 		{.kind = 9},
+		/* of a session in time */
+		{.kind = CKT_LEASE_END},
 		{.kind = CKT_LEASE_ANSWER, .bytes = 2 * MIB},
 		{.kind = CKT_LEASE_GIVE, .bytes = 4 * MIB},
 		{.kind = CKT_LEASE_GIVE, .bytes = 1},

@@ -53,8 +53,35 @@ static void test_parse(void)
 	IS(rule.swap_bytes, 0);
 	ckt_limit_rule_text(&rule, text);
 	TEXT(text, "job=a memory=2M swap=0");
+	MUST(parse("token=alice share-mode=space share=5"), 0);
+	IS(rule.sets, CKT_LIMIT_SETS_SHARE_MODE | CKT_LIMIT_SETS_SHARE);
+	IS(rule.share_mode, CKT_SHARE_SPACE);
+	ckt_limit_rule_text(&rule, text);
+	TEXT(text, "token=alice share=5 share-mode=space");
+	IS(parse("token=alice share-mode=both"), -EINVAL);
+	HAS(message, "write time or space");
 	IS(parse(""), -ENODATA);
 	IS(parse("  # job=train memory=8G"), -ENODATA);
+}
+
+/* The narrowest rule decides. */
+static void test_share_mode(void)
+{
+	struct ckt_limit_table table = {0};
+	const struct ckt_limit_subject
+		subject = {.session = "0123456789ab", .container = "", .job = "a", .owner = 7},
+		other = {.session = "", .container = "", .job = "b", .owner = 8};
+	MUST(parse("user=7 share-mode=time"), 0);
+	MUST(ckt_limit_table_put(&table, &rule), 0);
+	IS(ckt_limit_table_share_mode(&table, &subject, CKT_SHARE_SPACE), CKT_SHARE_TIME);
+	MUST(parse("job=a share-mode=space"), 0);
+	MUST(ckt_limit_table_put(&table, &rule), 0);
+	IS(ckt_limit_table_share_mode(&table, &subject, CKT_SHARE_TIME), CKT_SHARE_SPACE);
+	MUST(parse("job=a share-mode=time"), 0);
+	MUST(ckt_limit_table_put(&table, &rule), 0);
+	IS(ckt_limit_table_share_mode(&table, &subject, CKT_SHARE_SPACE), CKT_SHARE_TIME);
+	IS(ckt_limit_table_share_mode(&table, &other, CKT_SHARE_SPACE), CKT_SHARE_SPACE);
+	ckt_limit_table_free(&table);
 }
 
 static void test_refuse(void)
@@ -158,5 +185,5 @@ static void test_table(void)
 	ckt_limit_table_free(&table);
 }
 
-UNIT_SUITE(limit_rule, {"parse", test_parse}, {"refuse", test_refuse}, {"fit", test_fit},
-	{"table", test_table})
+UNIT_SUITE(limit_rule, {"share mode", test_share_mode}, {"parse", test_parse},
+	{"refuse", test_refuse}, {"fit", test_fit}, {"table", test_table})
