@@ -14,6 +14,7 @@
 #include "ctl/print.h"
 #include "ctl/quanta.h"
 #include "ctl/server.h"
+#include "ctl/sharing.h"
 #include "ctl/subcommands.h"
 #include "ctl/turns.h"
 #include "ctl/waits.h"
@@ -122,6 +123,7 @@ struct beside {
 	const ckt_control_connection *connection; /* NULL: not known */
 	const ckt_control_connections_res *connections;
 	const struct ckt_ctl_turns *turns;
+	const struct ckt_ctl_sharings *sharings;
 	const struct ckt_ctl_waits *waits;
 	const struct ckt_ctl_durable *durable;
 	const struct ckt_ctl_quanta *quanta;
@@ -153,6 +155,8 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 	json_object_set_new(
 		object, "lanes", connection ? json_integer(connection->lanes) : json_null());
 	json_object_set_new(object, "turns", ckt_ctl_turns_json(beside->turns, session->session));
+	json_object_set_new(
+		object, "sharing", ckt_ctl_sharings_json(beside->sharings, session->session));
 	json_object_set_new(object, "waits", ckt_ctl_waits_json(beside->waits, session->session));
 	bool asleep = session->state == CKT_STATE_ASLEEP;
 	json_t *durable = asleep ? ckt_ctl_asleep_json(beside->durable, session->session)
@@ -198,6 +202,7 @@ static void session_line(const ckt_control_session *session, const struct beside
 		job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
 	if (*session->note)
 		printf("              note: %s\n", ckt_ctl_clean(session->note, note, sizeof note));
+	ckt_ctl_sharings_print(beside->sharings, session->session);
 	ckt_ctl_turns_print(beside->turns, session->session);
 	ckt_ctl_waits_print(beside->waits, session->session);
 	/* Its note says the same. */
@@ -246,6 +251,7 @@ static json_t *warm_json(const struct ckt_ctl_args *args)
 struct listing {
 	struct jobs jobs;
 	struct ckt_ctl_turns turns;
+	struct ckt_ctl_sharings sharings;
 	struct ckt_ctl_waits waits;
 	struct ckt_ctl_drain drain;
 	struct ckt_ctl_durable durable;
@@ -263,6 +269,7 @@ static void listing_read(const struct ckt_ctl_args *args, struct listing *listin
 			"cricketctl: the server is drained for maintenance: it takes no new sessions\n");
 	jobs_read(args, &listing->jobs);
 	ckt_ctl_turns_read(args, &listing->turns);
+	ckt_ctl_sharings_read(args, &listing->sharings);
 	ckt_ctl_waits_read(args, &listing->waits);
 	ckt_ctl_durable_read(args, &listing->durable);
 	ckt_ctl_quanta_read(args, &listing->quanta);
@@ -274,6 +281,7 @@ static void listing_free(struct listing *listing)
 	json_decref(listing->list);
 	jobs_free(&listing->jobs);
 	ckt_ctl_turns_free(&listing->turns);
+	ckt_ctl_sharings_free(&listing->sharings);
 	ckt_ctl_waits_free(&listing->waits);
 	ckt_ctl_durable_free(&listing->durable);
 	ckt_ctl_quanta_free(&listing->quanta);
@@ -309,6 +317,7 @@ static int print_pages(const struct ckt_ctl_args *args, struct ckt_ctl_server *s
 		print_page(args, &res,
 			(struct beside){.connections = &connections,
 				.turns = &listing->turns,
+				.sharings = &listing->sharings,
 				.waits = &listing->waits,
 				.durable = &listing->durable,
 				.quanta = &listing->quanta,

@@ -64,6 +64,7 @@ CALLS = {
     "trace": (("SESSION", u32(0) + u32(0) + u64(0)), "SESSION", None, "ok"),
     "quanta": (text(""), None, None, "ok"),
     "turns": (text(""), None, None, "ok"),
+    "sharings": (text(""), None, None, "ok"),
     "waits": (u32(0), None, None, "ok"),
     "drain": (u32(0) + text(""), None, "look", "ok"),
     "durable": (text(""), None, None, "ok"),

@@ -672,7 +672,7 @@ class Ctl(ServerTest):
             self.assertEqual(list(listing), ["sessions", "warm"])
             (entry,) = listing["sessions"]
             self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job", "owner", "project",
-                                           "transport", "lanes", "turns", "waits", "swapping", "share_percent", "swapped_bytes", "waiting_ms", "switches", "note"])
+                                           "transport", "lanes", "turns", "sharing", "waits", "swapping", "share_percent", "swapped_bytes", "waiting_ms", "switches", "note"])
             self.assertEqual((entry["session"], entry["client"], entry["pid"], entry["gpu"], entry["memory_bytes"], entry["state"]),
                              (session, "a-host", 99, 0, 4096, "running"))
             self.assertNotIn("\x1b", self.ctl("ps").stdout, "a program's name must not reach the terminal raw")

@@ -78,6 +78,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_REPLACE] = {"replace", ANSWER_RESULT},
 	[CKT_CONTROL_DRAIN] = {"drain", ANSWER_RESULT},
 	[CKT_CONTROL_TURNS] = {"turns"},
+	[CKT_CONTROL_SHARINGS] = {"sharings"},
 	[CKT_CONTROL_QUANTA] = {"quanta"},
 	[CKT_CONTROL_DECIDE] = {"decide", ANSWER_RESULT, AT(ckt_control_decide_args, session), 0,
 		AT(ckt_control_decide_res, session)},

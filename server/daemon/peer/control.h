@@ -89,6 +89,7 @@ void ckt_control_replicas_list(struct ckt_peer *peer, void *decoded, int *passed
 bool ckt_control_is_administrator(const struct ckt_peer *peer);
 void ckt_control_limit_set(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_replace(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_sharings(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_turns(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_limit_show(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_limit_clear(struct ckt_peer *peer, void *decoded, int *passed_fd);

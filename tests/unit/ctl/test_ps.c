@@ -78,8 +78,8 @@ static void test_json(void)
 {
 	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
 		"memory_bytes", "state", "started", "job", "owner", "project", "transport", "lanes",
-		"turns", "waits", "swapping", "share_percent", "swapped_bytes", "waiting_ms",
-		"switches", "note"};
+		"turns", "sharing", "waits", "swapping", "share_percent", "swapped_bytes",
+		"waiting_ms", "switches", "note"};
 	static ckt_control_watched one = {.session = {.session = (char *)"0123456789ab",
 						  .program_name = (char *)"",
 						  .client = (char *)"",
@@ -145,7 +145,7 @@ static void test_json(void)
 	YES(json_is_null(json_object_get(first, "switches")));
 	YES(json_is_null(json_object_get(json_array_get(array_of_sessions, 1), "waiting_ms")));
 	json_decref(json);
-	IS(seen_count, 16);
+	IS(seen_count, 17);
 	/* An older server ends that connection. */
 	replies[CKT_CONTROL_WARM].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);

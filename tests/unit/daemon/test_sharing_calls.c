@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/daemon/peer/sharing_calls.c: how sessions share their GPUs, as it is told. */
+#include <string.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+static void test_told(void)
+{
+	struct ckt_session *sessions[2] = {
+		session_new("0000000000d0"), session_new("0000000000d1")};
+	ckt_control_list_args args = {.after = (char *)""};
+	ckt_control_sharings_res res = {0};
+	sessions[1]->mps.reason = "because";
+	/* Only of a daemon. */
+	sessions[1]->mps.asked = (struct ckt_mps_kind){true, 40, true};
+	int fd = control_new();
+	YES(control(fd, CKT_CONTROL_SHARINGS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_sharings_res, &res));
+	MUST(res.sessions.sessions_len, 2);
+	const ckt_control_sharing *told = res.sessions.sessions_val;
+	TEXT(told[0].session, "0000000000d0");
+	TEXT(told[0].reason, "");
+	NO(told[1].space);
+	NO(told[1].below);
+	IS(told[1].percent, 0);
+	IS(told[1].members, 0);
+	TEXT(told[1].reason, "because");
+	NO(res.more);
+	xdr_free((xdrproc_t)xdr_ckt_control_sharings_res, (char *)&res);
+	memset(&res, 0, sizeof res);
+	args.after = (char *)"0000000000d0";
+	YES(control(fd, CKT_CONTROL_SHARINGS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_sharings_res, &res));
+	IS(res.sessions.sessions_len, 1);
+	xdr_free((xdrproc_t)xdr_ckt_control_sharings_res, (char *)&res);
+	close(fd);
+	session_drop(sessions[0]);
+	session_drop(sessions[1]);
+}
+
+UNIT_SUITE(sharing_calls, {"told", test_told})
