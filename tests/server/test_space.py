@@ -29,6 +29,14 @@ class Space(Limited):
         os.chmod(self.fake, 0o777)
         self.program = shutil.copy(os.path.join(HERE, "fake_mps.py"), self.fake)
 
+    def tearDown(self):
+        daemons = self.daemons()
+        super().tearDown()
+        # Those of servers that were killed.
+        for pid, _, _ in daemons:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def space(self, *options, share="space", name="server", program=None, rules=None, env=None):
         more = ["--share", share] if share else []
         if rules is not None:
