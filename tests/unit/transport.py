@@ -82,6 +82,10 @@ server/daemon/nvml/driver_probe.c ckt_write_all,poll,read a pipe to a child
 server/daemon/nvml/nvml.c recv,send a socketpair to the NVML reader, our child
 server/daemon/nvml/nvml_reader.c recv,send the other end of it
 server/daemon/session/group.c recvmsg,send,sendmsg group channels, socketpairs of sequenced packets with workers
+server/daemon/session/mps.c poll a pidfd, until a daemon of MPS has ended
+server/daemon/session/mps_control.c poll,read,write pipes to a process of nvidia-cuda-mps-control
+server/daemon/session/mps_process.c poll a pidfd, until a daemon of MPS has ended
+server/worker/session/space_end.c poll sleeping
 server/daemon/session/session_warm.c poll a pidfd, until a worker that does not fit is dead
 server/daemon/session/warm_workers.c send one byte over the socketpair of a worker that asked for memory
 server/daemon/session/group_domain.c recvmsg,sendmsg a socketpair to our child: descriptors of namespaces

@@ -3,7 +3,6 @@
 #include "server/daemon/session/worker_request.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -59,16 +58,15 @@ static void link_fail(struct ckt_link *link, int error)
 		request_end(link->requests, error, NULL);
 }
 
-bool ckt_daemon_request_unread(const struct ckt_session *session)
+bool ckt_daemon_request_unread(struct ckt_session *session)
 {
-	bool unread = false;
 	for (int kind = 0; kind < CKT_LINKS; kind++) {
-		const struct ckt_link *link = &session->links[kind];
-		struct pollfd p = {.fd = link->stream.source.fd, .events = POLLIN};
-		if (link->requests && p.fd >= 0 && poll(&p, 1, 0) > 0)
-			unread |= (p.revents & POLLIN) != 0;
+		struct ckt_link *link = &session->links[kind];
+		if (link->requests && link->stream.source.fd >= 0 &&
+			ckt_transport_wait(&link->stream.transport, CKT_TRANSPORT_READ, 0) > 0)
+			return true;
 	}
-	return unread;
+	return false;
 }
 
 void ckt_daemon_request_fail_all(struct ckt_session *session, int error)

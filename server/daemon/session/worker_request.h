@@ -31,6 +31,6 @@ int ckt_daemon_request_take_fd(void);
 /* What became of a worker, for a message: "session ...: its worker ...: %s". */
 const char *ckt_daemon_request_problem(int error);
 /* Whether the loop has not yet read all that the worker sent while replies are missing. */
-bool ckt_daemon_request_unread(const struct ckt_session *session);
+bool ckt_daemon_request_unread(struct ckt_session *session);
 /* Tells all waiting callers that no reply will come. */
 void ckt_daemon_request_fail_all(struct ckt_session *session, int error);
