@@ -212,6 +212,7 @@ static const struct {
 	PROTOCOL(ckt_worker_automatic_args),
 	PROTOCOL(ckt_worker_afresh_args),
 	PROTOCOL(ckt_worker_cut_args),
+	PROTOCOL(ckt_worker_together_args),
 	PROTOCOL(ckt_worker_automatic_res),
 	PROTOCOL(ckt_control_durable_res),
 	PROTOCOL(ckt_control_replicas_args),

@@ -141,6 +141,12 @@ static void step_of_stream(int peer, struct fuzz_input *input)
 	case 8:
 		say(peer, input, true);
 		break;
+	case 9:
+		/* Its last words, before the loop has looked. */
+		say(peer, input, false);
+		drain(peer);
+		shutdown(peer, SHUT_RDWR);
+		break;
 	default:
 		say(peer, input, false);
 	}
