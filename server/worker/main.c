@@ -222,6 +222,7 @@ int main(int argc, char **argv)
 	worker->uid = 0xffffffffu;
 	pthread_mutex_init(&worker->mail_lock, NULL);
 	pthread_cond_init(&worker->mail_cond, NULL);
+	worker->space = getenv("CRICKET_SPACE") != NULL;
 	/* The thread that waits for signals writes to the log, which this moves. */
 	int error = redirect_output(worker);
 	if (!error)

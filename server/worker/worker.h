@@ -106,7 +106,11 @@ struct ckt_worker {
 	CUcontext first_context; /* the first device's primary one */
 	/* started before its session is known, see start.h; and for all GPUs that the driver has */
 	bool warm, warm_all;
-	bool space; /* it shares its GPUs in space, and a kernel's fault ends it (CRICKET_SPACE) */
+	/*
+	 * it shares its GPUs in space, and a kernel's fault ends it (CRICKET_SPACE); never changed
+	 * once threads run
+	 */
+	bool space;
 
 	/* The executor's. */
 	struct ckt_objects objects;

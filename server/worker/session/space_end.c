@@ -21,25 +21,32 @@ enum {
 	SERVER_MS = 10000,
 };
 
-static _Atomic bool quiet;
+static _Atomic bool begun, quiet;
+static _Atomic(CUcontext) only;
 
-static void *synchronize(void *opaque)
+void ckt_space_begin(CUcontext context)
 {
-	const struct ckt_worker *worker = opaque;
+	atomic_store(&only, context);
+	atomic_store(&begun, true);
+}
+
+static void *synchronize(void *context)
+{
 	/* An error: its context is gone, and with it what ran. */
-	if (!ckt_driver.cuCtxSetCurrent(worker->first_context))
+	if (!ckt_driver.cuCtxSetCurrent(context))
 		ckt_driver.cuCtxSynchronize();
 	atomic_store(&quiet, true);
 	return NULL;
 }
 
 /* By a thread of its own, because the driver may not return.  Other contexts are not looked at. */
-static bool is_quiet(const struct ckt_worker *worker)
+static bool is_quiet(void)
 {
 	pthread_t thread;
-	if (!worker->first_context)
+	if (!atomic_load(&begun))
 		return true;
-	if (worker->device_count > 1 || pthread_create(&thread, NULL, synchronize, (void *)worker))
+	CUcontext context = atomic_load(&only);
+	if (!context || pthread_create(&thread, NULL, synchronize, context))
 		return false;
 	pthread_detach(thread);
 	for (int waited = 0; waited < QUIET_MS && !atomic_load(&quiet); waited += LOOK_MS)
@@ -56,7 +63,7 @@ void ckt_space_end(const struct ckt_worker *worker, int status)
 		poll(NULL, 0, SERVER_MS);
 		return;
 	}
-	if (is_quiet(worker) || !ckt_lease_end(status))
+	if (is_quiet() || !ckt_lease_end(status))
 		return;
 	ckt_info("its kernels run on: waiting for MPS to terminate them");
 	poll(NULL, 0, SERVER_MS);

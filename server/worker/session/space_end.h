@@ -11,7 +11,11 @@
  */
 #pragma once
 
+#include <cuda.h>
+
 struct ckt_worker;
 
+/* The context in which all kernels run; NULL: there are several, which nobody waits for. */
+void ckt_space_begin(CUcontext context);
 /* Returns once the worker may exit with that status; at once where it shares nothing in space. */
 void ckt_space_end(const struct ckt_worker *worker, int status);

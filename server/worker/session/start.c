@@ -230,6 +230,7 @@ static int make_pools(
 	if (result)
 		return fail(result, "cannot create the first context", ret_message, message_size);
 	worker->first_context = context->real;
+	ckt_space_begin(worker->device_count > 1 ? NULL : worker->first_context);
 	ckt_worker_stream_pool_fill();
 	int error = ckt_staging_init(&worker->staging, staging_bytes);
 	if (!error)
@@ -328,7 +329,6 @@ static int prepare(struct ckt_worker *worker, const ckt_worker_start_args *args,
 		return 0;
 	take_limits(worker, args);
 	worker->generation = 1;
-	worker->space = getenv("CRICKET_SPACE") != NULL;
 	if (getrandom(&worker->copy, sizeof worker->copy, 0) != sizeof worker->copy ||
 		!worker->copy)
 		worker->copy = 1;

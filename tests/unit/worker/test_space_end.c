@@ -42,8 +42,7 @@ static pid_t ends(bool space, int channel)
 	ckt_worker_lease list[CKT_DEVICES_MAX];
 	ckt_worker_lease_res res;
 	worker.space = space;
-	worker.first_context = (CUcontext)1;
-	worker.device_count = 1;
+	ckt_space_begin((CUcontext)1);
 	ckt_driver.cuCtxSetCurrent = set_current;
 	ckt_driver.cuCtxSynchronize = synchronize;
 	if (channel >= 0 && ckt_lease_join(channel, true, list, &res))
