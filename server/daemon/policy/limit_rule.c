@@ -167,14 +167,21 @@ static int take_cap(struct ckt_limit_rule *rule, const char *value)
 static const char *const class_names[] = {
 	[CKT_TURN_LATENCY] = "latency", [CKT_TURN_BEST_EFFORT] = "best-effort"};
 
+/* The word's place among the names, or -EINVAL.  A place may have none. */
+static int find_name(const char *const *names, size_t count, const char *word)
+{
+	for (size_t i = 0; i < count; i++)
+		if (names[i] && !strcmp(word, names[i]))
+			return (int)i;
+	return -EINVAL;
+}
+
 static int take_class(struct ckt_limit_rule *rule, const char *value)
 {
-	for (size_t i = 0; i < sizeof class_names / sizeof *class_names; i++)
-		if (class_names[i] && !strcmp(value, class_names[i])) {
-			rule->class = (enum ckt_turn_class)i;
-			return 0;
-		}
-	return -EINVAL;
+	int found = find_name(class_names, sizeof class_names / sizeof *class_names, value);
+	if (found >= 0)
+		rule->class = (enum ckt_turn_class)found;
+	return found < 0 ? found : 0;
 }
 
 static int take_priority(struct ckt_limit_rule *rule, const char *value)
@@ -227,12 +234,11 @@ static const char *const when_full_names[] = {"fail", "wait", "swap"};
 
 int ckt_when_full_parse(const char *text, enum ckt_when_full *ret_when_full)
 {
-	for (unsigned i = 0; i < sizeof when_full_names / sizeof *when_full_names; i++)
-		if (strcmp(text, when_full_names[i]) == 0) {
-			*ret_when_full = (enum ckt_when_full)i;
-			return 0;
-		}
-	return -EINVAL;
+	int found =
+		find_name(when_full_names, sizeof when_full_names / sizeof *when_full_names, text);
+	if (found >= 0)
+		*ret_when_full = (enum ckt_when_full)found;
+	return found < 0 ? found : 0;
 }
 
 const char *ckt_when_full_name(enum ckt_when_full when_full)
@@ -244,12 +250,11 @@ static const char *const share_mode_names[] = {"time", "space"};
 
 int ckt_share_mode_parse(const char *text, enum ckt_share_mode *ret_mode)
 {
-	for (unsigned i = 0; i < sizeof share_mode_names / sizeof *share_mode_names; i++)
-		if (strcmp(text, share_mode_names[i]) == 0) {
-			*ret_mode = (enum ckt_share_mode)i;
-			return 0;
-		}
-	return -EINVAL;
+	int found = find_name(
+		share_mode_names, sizeof share_mode_names / sizeof *share_mode_names, text);
+	if (found >= 0)
+		*ret_mode = (enum ckt_share_mode)found;
+	return found < 0 ? found : 0;
 }
 
 const char *ckt_share_mode_name(enum ckt_share_mode mode)

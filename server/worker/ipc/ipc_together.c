@@ -119,16 +119,24 @@ static bool taker(size_t nth, struct ckt_ipc_taker *ret_taker)
 	return found;
 }
 
+/* 0 and what it has open of ours, or -errno; -ENOENT: it is gone. */
+static int ask_taker(struct ckt_worker *worker, const struct ckt_ipc_taker *one,
+	struct ckt_ipc_answer *ret_answer)
+{
+	const struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_OPEN, 0, NULL);
+	*ret_answer = (struct ckt_ipc_answer){0};
+	return is_own(worker, one->session)
+		? -ENOENT
+		: ckt_ipc_ask_session(one->session, &question, ret_answer, NULL);
+}
+
 /* One that has closed everything, or is gone, does not matter. */
 static int check_takers(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
-	const struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_OPEN, 0, NULL);
+	struct ckt_ipc_answer answer;
 	struct ckt_ipc_taker one;
 	for (size_t i = 0; taker(i, &one); i++) {
-		struct ckt_ipc_answer answer = {0};
-		int error = is_own(worker, one.session)
-			? -ENOENT
-			: ckt_ipc_ask_session(one.session, &question, &answer, NULL);
+		int error = ask_taker(worker, &one, &answer);
 		if (error == -ENOENT || (!error && answer.found == CKT_IPC_NONE))
 			continue;
 		if (error || !(answer.held & CKT_IPC_TOGETHER))
@@ -310,13 +318,10 @@ static int fetch(struct ckt_worker *worker, struct ckt_ipc_import *import)
 
 bool ckt_ipc_together_opened(struct ckt_worker *worker)
 {
-	const struct ckt_ipc_question question = ckt_ipc_question(worker, CKT_IPC_OPEN, 0, NULL);
+	struct ckt_ipc_answer answer;
 	struct ckt_ipc_taker one;
 	for (size_t i = 0; taker(i, &one); i++) {
-		struct ckt_ipc_answer answer = {0};
-		int error = is_own(worker, one.session)
-			? -ENOENT
-			: ckt_ipc_ask_session(one.session, &question, &answer, NULL);
+		int error = ask_taker(worker, &one, &answer);
 		if (error ? error != -ENOENT : answer.found == CKT_IPC_LATER)
 			return false;
 	}

@@ -505,6 +505,17 @@ static ckt_worker_swap_res swap_facts(struct ckt_worker *worker)
 		.in_us = swap.in_us};
 }
 
+/* done: the status and the bytes of what was tried. */
+static int answer_swap(struct ckt_request *request, const ckt_worker_swap_res *done)
+{
+	ckt_worker_swap_res res = swap_facts(request->worker);
+	res.status = done->status;
+	res.message = done->message;
+	res.bytes = done->bytes;
+	res.moved_bytes = done->moved_bytes;
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+}
+
 /* Precondition: operation_lock held, and swapped.  follows: behind a session that leaves. */
 static int come_in(struct ckt_worker *worker, bool follows, uint64_t *ret_bytes, char *ret_message,
 	size_t message_size)
@@ -596,12 +607,7 @@ static int swap_out(struct ckt_request *request, bool yields)
 	if (!done.status)
 		done.status = swap_out_locked(request, &args, &done);
 	ckt_progress_end(&request->worker->checkpoint.progress);
-	ckt_worker_swap_res res = swap_facts(request->worker);
-	res.status = done.status;
-	res.message = message;
-	res.bytes = done.bytes;
-	res.moved_bytes = done.moved_bytes;
-	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+	result = answer_swap(request, &done);
 	/* While nobody waits: the session does not run. */
 	atomic_store(&pinning, true);
 	if (!done.status)
@@ -615,21 +621,18 @@ static int swap_in(struct ckt_request *request, bool follows)
 {
 	struct ckt_worker *worker = request->worker;
 	char message[CKT_MESSAGE_MAX] = "";
+	ckt_worker_swap_res done = {.status = -EINVAL, .message = message};
 	uint64_t bytes = 0;
-	int status = -EINVAL;
 	operation_begin();
 	if (!atomic_load(&tied.alone) && is_tied(message, sizeof message))
-		status = -EBUSY;
+		done.status = -EBUSY;
 	else if (!swap.out)
 		snprintf(message, sizeof message, "the session is not swapped");
-	else if (!(status = come_in(worker, follows, &bytes, message, sizeof message)))
+	else if (!(done.status = come_in(worker, follows, &bytes, message, sizeof message)))
 		thaw(worker);
-	ckt_worker_swap_res res = swap_facts(worker);
-	res.status = status;
-	res.message = message;
-	res.bytes = bytes;
-	res.moved_bytes = status ? 0 : ckt_pause_moved();
-	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+	done.bytes = bytes;
+	done.moved_bytes = done.status ? 0 : ckt_pause_moved();
+	int result = answer_swap(request, &done);
 	pthread_mutex_unlock(&operation_lock);
 	return result;
 }
@@ -773,13 +776,8 @@ static int together(struct ckt_request *request)
 	set_alone(false);
 	done.status = together_locked(request, &args, &done);
 	ckt_progress_end(&request->worker->checkpoint.progress);
-	ckt_worker_swap_res res = swap_facts(request->worker);
-	res.status = done.status;
-	res.message = message;
-	res.bytes = done.bytes;
-	res.moved_bytes = done.moved_bytes;
 	request->together = tied.stopped;
-	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_swap_res, &res);
+	result = answer_swap(request, &done);
 	pthread_mutex_unlock(&operation_lock);
 	return result;
 }
