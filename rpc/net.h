@@ -131,6 +131,13 @@ void ckt_net_fd_expect(struct msghdr *message, union ckt_net_fd_room *room);
 int ckt_net_fd_take(struct msghdr *message);
 
 /*
+ * recvmsg() and recv(), begun again after a signal: a socket with SO_RCVTIMEO fails with EINTR even
+ * where no handler ran, such as after SIGSTOP and SIGCONT (signal(7)).
+ */
+ssize_t ckt_net_receive_message(int fd, struct msghdr *message, int flags);
+ssize_t ckt_net_receive(int fd, void *data, size_t size, int flags);
+
+/*
  * ---- Small calls: header (AUTH_CRICKET, not numbered) + xdr(args) -> record; caller frees
  * *ret_data.  args may be NULL with xdr_void.
  */

@@ -31,6 +31,22 @@ void ckt_net_fd_put(struct msghdr *message, union ckt_net_fd_room *room, int fd)
 	memcpy(CMSG_DATA(c), &fd, sizeof fd);
 }
 
+ssize_t ckt_net_receive_message(int fd, struct msghdr *message, int flags)
+{
+	ssize_t n;
+	do
+		n = recvmsg(fd, message, flags);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+ssize_t ckt_net_receive(int fd, void *data, size_t size, int flags)
+{
+	struct iovec part = {.iov_base = data, .iov_len = size};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	return ckt_net_receive_message(fd, &message, flags);
+}
+
 void ckt_net_fd_expect(struct msghdr *message, union ckt_net_fd_room *room)
 {
 	message->msg_control = room;

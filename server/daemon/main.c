@@ -439,7 +439,6 @@ static void announce(const struct ckt_server *server)
 
 static void fini(struct ckt_server *server)
 {
-	ckt_replace_fini(server);
 	while (server->peers_first)
 		ckt_peer_close(server->peers_first);
 	ckt_metrics_close(server->metrics);
@@ -467,6 +466,8 @@ static void fini(struct ckt_server *server)
 	ckt_turns_fini(server);
 	explicit_bzero(&server->key, sizeof server->key);
 	ckt_image_mac_fini(server);
+	/* From here on a successor uses what lies on disk. */
+	ckt_replace_fini(server);
 	ckt_loop_fini(&server->loop);
 	ckt_daemon_libraries_fini(server);
 	ckt_options_fini(&server->options);

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -31,10 +32,13 @@ class Replace(Whole):
             self.assertEqual(process.wait(60), expect)
         else:
             old = server.process
-            self.assertEqual(old.wait(60), 0)
+            self.wait(lambda: old.poll() is not None or process.poll() is not None)
+            self.assertIsNone(process.poll(), self.text(log))
+            self.assertEqual(old.poll(), 0)
             server.process = process
             server.log = log
-            self.wait(lambda: "found again" in self.text(log) or "listening on" in self.text(log))
+            self.wait(lambda: "found again" in self.text(log) or "listening on" in self.text(log) or process.poll() is not None)
+            self.assertIsNone(process.poll(), self.text(log))
         return process, log
 
     def text(self, path):
@@ -55,6 +59,10 @@ class Replace(Whole):
             with contextlib.suppress(FileNotFoundError):
                 count += os.readlink(os.path.join(directory, fd)) in packets
         return count
+
+    def state(self, process):
+        with open(f"/proc/{process.pid}/stat", encoding="utf-8") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
 
     def test_programs(self):
         """Programs go on, before and after, with the same server's address; the sessions are the successor's."""
@@ -93,15 +101,17 @@ class Replace(Whole):
         threads = [threading.Thread(target=come, args=(address,)) for address in (server.address, "unix:" + server.socket)]
         for thread in threads:
             thread.start()
-        for _ in range(3):
+        try:
+            for _ in range(3):
+                before = count[0]
+                self.wait(lambda before=before: count[0] >= before + 2)
+                self.successor(server)
             before = count[0]
-            self.wait(lambda before=before: count[0] >= before + 2)
-            self.successor(server)
-        before = count[0]
-        self.wait(lambda: count[0] >= before + 2)
-        stop.set()
-        for thread in threads:
-            thread.join()
+            self.wait(lambda: count[0] >= before + 2)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
         self.assertEqual(failures, [])
 
     def test_busy(self):
@@ -127,6 +137,24 @@ class Replace(Whole):
         self.wait(lambda: "does not take this one's place: it has ended" in self.text(server.log))
         self.assertEqual(self.ctl(server, "ps", "--json").count(session), 1)
         self.finish(program)
+
+    def test_stopped(self):
+        """A successor that is stopped while it waits, and goes on, still takes the place."""
+        server = self.begun()
+        half = socket.create_connection(tuple(server.address.rsplit(":", 1)))
+        half.recv(4)
+        before = self.channels(server)
+        process, log = self.successor(server, wait=False)
+        self.wait(lambda: self.channels(server) > before or process.poll() is not None)
+        self.wait(lambda: self.state(process) == "S" or process.poll() is not None)
+        process.send_signal(signal.SIGSTOP)
+        self.wait(lambda: self.state(process) == "T")
+        process.send_signal(signal.SIGCONT)
+        half.close()
+        self.wait(lambda: "listening on" in self.text(log) or process.poll() is not None)
+        self.assertIsNone(process.poll(), self.text(log))
+        self.assertEqual(server.process.wait(60), 0)
+        server.process = process
 
     def test_wrong(self):
         """Nobody is there; another's server; images in memory; two at a time."""

@@ -225,6 +225,7 @@ class Seam(Limited):
         # What nothing asks for: an administrator ends a wait; the program is out of memory.
         self.assertEqual(self.decide(server, f"session={ids[2]}", "refuse")[0], 0)
         self.assertEqual(laters[2].get(), OUT_OF_MEMORY)
+        self.wait(lambda: follower.named("refused"))
         self.assertEqual(follower.named("refused")[-1]["reason"], "an administrator or a scheduler decided so")
         self.assertEqual(takers[1].ask("free"), 0)
         self.assertEqual(self.decide(server, self.choice(follower, number)["number"], "grant", requests[40])[0], 0)

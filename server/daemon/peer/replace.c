@@ -215,7 +215,7 @@ static int take_packet(int channel, int64_t deadline_ms, struct packet *ret_pack
 	limit.tv_sec = left / 1000 + 1;
 	setsockopt(channel, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 	ckt_net_fd_expect(&message, &room);
-	ssize_t n = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+	ssize_t n = ckt_net_receive_message(channel, &message, MSG_CMSG_CLOEXEC);
 	*ret_fd = n >= 0 ? ckt_net_fd_take(&message) : -1;
 	ret_packet->asked[sizeof ret_packet->asked - 1] = 0;
 	ret_packet->text[sizeof ret_packet->text - 1] = 0;

@@ -32,10 +32,10 @@ static int receive(int connection, struct ckt_ipc_answer *ret, int *ret_fd)
 	struct iovec part = {.iov_base = ret, .iov_len = sizeof *ret};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 	ckt_net_fd_expect(&message, &room);
-	ssize_t n = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+	ssize_t n = ckt_net_receive_message(connection, &message, MSG_CMSG_CLOEXEC);
 	/* The question was not read; what was written before the end comes behind this error. */
 	if (n < 0 && errno == ECONNRESET)
-		n = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+		n = ckt_net_receive_message(connection, &message, MSG_CMSG_CLOEXEC);
 	int fd = n < 0 ? -1 : ckt_net_fd_take(&message);
 	if (n == 1 && *(uint8_t *)ret == CKT_GROUP_NOBODY)
 		n = -ENOENT;
@@ -101,7 +101,7 @@ int ckt_ipc_ask_session(const char session[CKT_IPC_SESSION],
 
 bool ckt_ipc_hear(int connection, struct ckt_ipc_question *ret)
 {
-	return recv(connection, ret, sizeof *ret, MSG_TRUNC) == sizeof *ret &&
+	return ckt_net_receive(connection, ret, sizeof *ret, MSG_TRUNC) == sizeof *ret &&
 		memcmp(ret->magic, CKT_IPC_TALK_MAGIC, sizeof ret->magic) == 0;
 }
 

@@ -94,11 +94,8 @@ static int receive_answer(struct ckt_module_cache_answer *ret_answer, int *ret_f
 	union ckt_net_fd_room room;
 	struct iovec part = {.iov_base = ret_answer, .iov_len = sizeof *ret_answer};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	ssize_t n;
 	ckt_net_fd_expect(&message, &room);
-	do
-		n = recvmsg(cache.fd, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-	while (n < 0 && errno == EINTR);
+	ssize_t n = ckt_net_receive_message(cache.fd, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
 	int error = n < 0 ? errno : EPROTO;
 	*ret_fd = n < 0 ? -1 : ckt_net_fd_take(&message);
 	if (n == sizeof *ret_answer && (*ret_fd >= 0) == (ret_answer->found == 1))

@@ -72,7 +72,7 @@ static void await_claim(void)
 	int connection = ckt_group_ask(&nobody, 0);
 	if (connection < 0)
 		return;
-	(void)!recv(connection, &byte, sizeof byte, 0);
+	ckt_net_receive(connection, &byte, sizeof byte, 0);
 	close(connection);
 }
 
@@ -108,7 +108,8 @@ static int visit(const uint8_t *name)
 	int connection = ckt_group_ask(&asked, 0);
 	if (connection < 0)
 		return connection;
-	if (recv(connection, &byte, sizeof byte, 0) != sizeof byte || byte != CKT_NCCL_LET_IN) {
+	if (ckt_net_receive(connection, &byte, sizeof byte, 0) != sizeof byte ||
+		byte != CKT_NCCL_LET_IN) {
 		close(connection);
 		return -ENOENT;
 	}

@@ -88,7 +88,7 @@ static bool look(const uint8_t *identity, ncclUniqueId *ret_id)
 		int connection = ckt_group_ask(&name, nth);
 		if (connection < 0)
 			return false;
-		ssize_t n = recv(connection, &found, sizeof found, 0);
+		ssize_t n = ckt_net_receive(connection, &found, sizeof found, 0);
 		close(connection);
 		if (n == sizeof found && !memcmp(found.magic, magic, sizeof magic) &&
 			!memcmp(found.identity, identity, CKT_NCCL_ID_BYTES)) {
