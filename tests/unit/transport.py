@@ -14,7 +14,7 @@ ROOMS = ('base', 'cudacommon', 'rpc', 'checkpoint', 'client', 'ctl', 'server')
 TRANSPORT = 'rpc/transport/'
 MARKS = 'rpc/record.h'
 CALLS = 'recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg read readv write writev poll ppoll select shutdown connect setsockopt getsockopt '\
-    'ckt_write_all ckt_write_synced'
+    'ckt_write_all ckt_write_synced ckt_net_receive ckt_net_receive_message'
 CALL = re.compile(r'(?<![\w.>])(' + '|'.join(CALLS.split()) + r')\(')
 MASK = re.compile(r'0x80000000\b|0x7fffffff\b|0x80000000u|0x7fffffffu', re.IGNORECASE)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
@@ -24,6 +24,7 @@ COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 EXCEPTIONS = """
 base/log.c write log lines
 base/file_io.h ckt_write_all,ckt_write_synced,write files; its users stand here, too
+rpc/net.h ckt_net_receive,ckt_net_receive_message the declarations; their users stand here, too
 rpc/identity.c read,getsockopt the token file; who the accepted peer is, before it has a transport
 checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt the file broker's own sequenced-packet socket between server and worker: no records
 checkpoint/format/chunk.c ckt_write_all image files
@@ -90,7 +91,7 @@ server/daemon/session/session_warm.c poll a pidfd, until a worker that does not 
 server/daemon/session/warm_workers.c send one byte over the socketpair of a worker that asked for memory
 server/daemon/session/group_domain.c recvmsg,sendmsg a socketpair to our child: descriptors of namespaces
 server/daemon/session/lease.c recv,send lease channels, socketpairs of sequenced packets with workers
-server/daemon/peer/replace.c getsockopt,read,recvmsg,sendmsg,setsockopt,write listening sockets for a successor, over a socketpair of sequenced packets; a byte of a child
+server/daemon/peer/replace.c getsockopt,ckt_net_receive_message,read,sendmsg,setsockopt,write listening sockets for a successor, over a socketpair of sequenced packets; a byte of a child
 server/daemon/session/turn.c recv,send turn channels, socketpairs of sequenced packets with workers
 server/daemon/session/owner_file.c read,write files of owners
 server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits
@@ -108,12 +109,12 @@ server/daemon/session/worker_request.c connect a worker's socket, without waitin
 server/daemon/tls/tls_keeper.c recvmsg,send two descriptors from the server, over a socketpair, and one message that it has started
 server/daemon/tls/tls_process.c poll,recv,sendmsg the other end of it
 server/daemon/systemd_notify.c sendto systemd's notification socket
-server/worker/ipc/ipc_talk.c recv,recvmsg,send,sendmsg sequenced packets between two workers: no records
-server/worker/module/blob_cache.c getsockopt,recv,recvmsg,send,setsockopt the other end of such a socketpair
+server/worker/ipc/ipc_talk.c ckt_net_receive,ckt_net_receive_message,send,sendmsg sequenced packets between two workers: no records
+server/worker/module/blob_cache.c ckt_net_receive,ckt_net_receive_message,getsockopt,send,setsockopt the other end of such a socketpair
 server/worker/session/group.c recvmsg,sendmsg,setsockopt the group channel, a socketpair of sequenced packets with the server
 server/worker/libs/nccl/nccl.c read files
-server/worker/libs/nccl/nccl_meeting.c recv,send,sendmsg,setsockopt a byte to who visits, and a descriptor for the library, over a socketpair
-server/worker/libs/nccl/nccl_rendezvous.c recv,send one packet between two workers
+server/worker/libs/nccl/nccl_meeting.c ckt_net_receive,send,sendmsg,setsockopt a byte to who visits, and a descriptor for the library, over a socketpair
+server/worker/libs/nccl/nccl_rendezvous.c ckt_net_receive,send one packet between two workers
 server/worker/main.c poll sleeping
 server/worker/memory/lease.c poll,recv,send,shutdown the lease channel, a socketpair of sequenced packets with the server
 server/worker/session/turn.c recv,send,shutdown the turn channel, a socketpair of sequenced packets with the server

@@ -136,12 +136,12 @@ static int ask_list(uint32_t words[CKT_MODULE_CACHE_WORDS], struct ckt_module_ca
 	int result = send_message(CKT_MODULE_CACHE_LIST, none, 0);
 	if (result)
 		return result;
-	ssize_t n = recv(cache.fd, answer, sizeof *answer, MSG_WAITALL);
+	ssize_t n = ckt_net_receive(cache.fd, answer, sizeof *answer, MSG_WAITALL);
 	size_t size = CKT_MODULE_CACHE_WORDS * sizeof *words;
 	if (n == sizeof *answer && answer->size <= size &&
 		answer->size == answer->found * sizeof *words) {
 		size = answer->size;
-		n = size ? recv(cache.fd, words, size, MSG_WAITALL) : 0;
+		n = size ? ckt_net_receive(cache.fd, words, size, MSG_WAITALL) : 0;
 		if (n == (ssize_t)size)
 			return 0;
 	}
