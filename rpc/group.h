@@ -11,6 +11,8 @@
  *				CKT_GROUP_ASK	with one end of a socket pair that the worker made: for
  *						member number `nth` of its group that has the name
  *	server -> worker	CKT_GROUP_OFFER	with that end, for the member: a question comes over it
+ *				CKT_GROUP_GONE	the worker of that name has ended, and one of the two had asked
+ *						the other by its session's name
  *
  * A session's id is a name of its worker without a claim, and comes before claimed ones.  If no
  * member has the name, or only sessions outside of the group have it, the server writes the byte
@@ -35,6 +37,7 @@ enum ckt_group_kind {
 	CKT_GROUP_DROP = 2,
 	CKT_GROUP_ASK = 3,
 	CKT_GROUP_OFFER = 4,
+	CKT_GROUP_GONE = 5, /* earlier workers ignore it */
 };
 
 enum { CKT_GROUP_NAME = 32, CKT_GROUP_NOBODY = 'n', CKT_GROUP_FREED = 'f' };

@@ -17,6 +17,7 @@
  *	count						GPUs
  *	give FILE					the latest block, for others: the CUresult
  *	open FILE MIB					what another gave: the CUresult
+ *	close						of the latest opened: the CUresult
  *	share FILE MIB					physical memory for others, mapped: the CUresult
  *	import FILE MIB					what another shared so, mapped: the CUresult
  *	put WORD, see WORD				fill and check of what was opened, shared or imported
@@ -335,6 +336,12 @@ static int see(size_t word)
 	return bad;
 }
 
+static int close_given(size_t unused)
+{
+	(void)unused;
+	return shared_count ? (int)CALL(cuIpcCloseMemHandle, shared[--shared_count]) : -1;
+}
+
 static bool obey_sharing(const char *line)
 {
 	static const struct {
@@ -362,7 +369,7 @@ static void obey(const char *command, size_t mib)
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
 		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check},
 		{"long", run_long}, {"fault", fault}, {"sync", synchronize}, {"put", put},
-		{"see", see}};
+		{"see", see}, {"close", close_given}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)

@@ -41,6 +41,45 @@ class Limits(Limited):
         self.assertEqual(one.ask("alloc", 200), 0)
         self.assertEqual(one.ask("alloc", GRANULE), OUT_OF_MEMORY)
 
+    def test_left(self):
+        """Memory that its owner frees while another has it open counts for that one."""
+        server = self.limited("job=train memory=300M")
+        giver, taker = self.taker(server, "train"), self.taker(server, "train")
+        path = os.path.join(self.dir, "handle")
+        self.assertEqual(giver.ask("alloc", 200), 0)
+        self.assertEqual(giver.ask("give", path), 0)
+        self.assertEqual(taker.ask("open", path, 200), 0)
+        # Once, as long as both have it.
+        self.assertEqual(taker.ask("alloc", 60), 0)
+        self.assertEqual(giver.ask("free"), 0)
+        self.assertEqual(taker.ask("put", 7), 0)
+        self.assertEqual(giver.ask("alloc", 100), OUT_OF_MEMORY)
+        self.assertEqual(taker.ask("see", 7), 0)
+        self.assertEqual(taker.ask("close"), 0)
+        self.wait(lambda: giver.ask("alloc", 200) == 0)
+
+    def test_left_by_the_dead(self):
+        """Also where the owner has ended, whichever way it was opened."""
+        server = self.limited("job=train memory=300M")
+        for give, take in (("give", "open"), ("share", "import")):
+            giver, taker = self.taker(server, "train"), self.taker(server, "train")
+            path = os.path.join(self.dir, give)
+            if give == "give":
+                self.assertEqual(giver.ask("alloc", 200), 0)
+                self.assertEqual(giver.ask("give", path), 0)
+            else:
+                self.assertEqual(giver.ask("share", path, 200), 0)
+            self.assertEqual(taker.ask(take, path, 200), 0)
+            giver.process.kill()
+            giver.end()
+            self.wait(lambda: [s["memory_bytes"] >= 200 * MIB for s in runner.sessions_of(self.tree, server)] == [True])
+            third = self.taker(server, "train")
+            self.assertEqual((give, third.ask("alloc", 120)), (give, OUT_OF_MEMORY))
+            taker.end()
+            self.wait(lambda third=third: third.ask("alloc", 200) == 0)
+            third.end()
+            self.wait(lambda: not runner.sessions_of(self.tree, server))
+
     def test_kinds(self):
         """Every way to take memory counts."""
         server = self.limited("job=kinds memory=64M")

@@ -91,7 +91,7 @@ server/daemon/session/session_warm.c poll a pidfd, until a worker that does not 
 server/daemon/session/warm_workers.c send one byte over the socketpair of a worker that asked for memory
 server/daemon/session/group_domain.c recvmsg,sendmsg a socketpair to our child: descriptors of namespaces
 server/daemon/session/lease.c recv,send lease channels, socketpairs of sequenced packets with workers
-server/daemon/peer/replace.c getsockopt,ckt_net_receive_message,read,sendmsg,setsockopt,write listening sockets for a successor, over a socketpair of sequenced packets; a byte of a child
+server/daemon/peer/replace.c getsockopt,ckt_net_receive_message,read,sendmsg,setsockopt,write sockets for a successor, over a socketpair of sequenced packets; a byte of a child
 server/daemon/session/turn.c recv,send turn channels, socketpairs of sequenced packets with workers
 server/daemon/session/owner_file.c read,write files of owners
 server/daemon/session/refused_calls.c recvmsg,poll one message of a worker's cage, and whether a refused call waits

@@ -208,8 +208,44 @@ static void channel_ready(struct ckt_source *source, uint32_t events)
 	(void)events;
 	for (int i = 0; i < AT_A_TIME && more && good; i++)
 		good = take_packet(session, &more);
-	if (!good)
-		ckt_group_close(session);
+	if (good)
+		return;
+	ckt_group_ended(session);
+	ckt_group_close(session);
+}
+
+/* Without waiting: whoever does not take its packets is not told. */
+static void tell_gone(const struct ckt_session *to, const struct ckt_group_name *name)
+{
+	struct ckt_group_message packet = {.kind = CKT_GROUP_GONE, .name = *name};
+	send(to->group.channel.fd, &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Handles name it by its id, or by the one that it has from an image and claims. */
+static void tell_names_gone(const struct ckt_session *to, const struct ckt_session *session)
+{
+	const struct ckt_group_name own = ckt_group_session(session->id, sizeof session->id);
+	tell_gone(to, &own);
+	for (size_t i = 0; i < session->group.claim_count; i++)
+		if (is_of_session(&session->group.claims[i]))
+			tell_gone(to, &session->group.claims[i]);
+}
+
+static bool is_mate(const struct ckt_session *session, const struct ckt_session *other)
+{
+	for (size_t i = 0; i < session->group.mate_count; i++)
+		if (session->group.mates[i] == other->serial)
+			return true;
+	return false;
+}
+
+void ckt_group_ended(struct ckt_session *session)
+{
+	if (!session->group.open)
+		return;
+	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
+		if (s != session && s->group.open && is_mate(s, session))
+			tell_names_gone(s, session);
 }
 
 /* ---- Channels */

@@ -17,6 +17,7 @@
 #include "server/daemon/durable/afresh.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
+#include "server/daemon/session/group.h"
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_request.h"
 
@@ -85,6 +86,7 @@ void ckt_session_worker_gone(struct ckt_source *source, uint32_t events)
 	ckt_log(bad ? CKT_LOG_WARNING : CKT_LOG_INFO, "session %s: worker %d ended (%s)",
 		session->id, (int)session->pid, how);
 	snprintf(message, sizeof message, "the session's worker ended (%s)", how);
+	ckt_group_ended(session);
 	ckt_session_take_out(session);
 	server->session_count--;
 	ckt_timer_clear(&session->timer);

@@ -28,7 +28,7 @@ struct ckt_ipc ckt_ipc = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- The owner's side */
 
-static bool same_secret(const uint8_t *a, const uint8_t *b)
+bool ckt_ipc_same_secret(const uint8_t *a, const uint8_t *b)
 {
 	unsigned difference = 0;
 	for (unsigned i = 0; i < CKT_IPC_SECRET; i++)
@@ -40,7 +40,7 @@ static bool same_secret(const uint8_t *a, const uint8_t *b)
 struct ckt_ipc_export *ckt_ipc_find_secret(uint32_t kind, const uint8_t *secret)
 {
 	struct ckt_ipc_export *e = ckt_ipc.exports;
-	while (e && (e->handle.kind != kind || !same_secret(e->handle.secret, secret)))
+	while (e && (e->handle.kind != kind || !ckt_ipc_same_secret(e->handle.secret, secret)))
 		e = e->next;
 	return e;
 }
@@ -79,7 +79,7 @@ static enum ckt_ipc_found have_open_of(const char session[CKT_IPC_SESSION])
 static void answer_fetch(
 	const struct ckt_ipc_question *question, struct ckt_ipc_answer *answer, int *ret_fd)
 {
-	const struct ckt_ipc_export *e = ckt_ipc_find_secret(question->kind, question->secret);
+	struct ckt_ipc_export *e = ckt_ipc_find_secret(question->kind, question->secret);
 	bool again = question->want == CKT_IPC_AGAIN;
 	if (ckt_ipc.together)
 		ckt_ipc.wanted = true;
@@ -92,6 +92,7 @@ static void answer_fetch(
 		return;
 	*ret_fd = e->fd < 0 ? -1 : fcntl(e->fd, F_DUPFD_CLOEXEC, 3);
 	answer->found = *ret_fd >= 0 || e->fd < 0 ? CKT_IPC_HERE : CKT_IPC_NONE;
+	e->taken = true;
 	answer->whole = e->answer.whole;
 	answer->offset = e->answer.offset;
 	answer->size = e->answer.size;
@@ -105,6 +106,9 @@ void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name,
 	struct ckt_ipc_answer answer = {0};
 	int fd = -1;
 	if (ckt_ipc_hear(connection, &question)) {
+		if (question.want == CKT_IPC_LEFT)
+			ckt_ipc_count_left(
+				worker, question.session, question.kind, question.secret);
 		pthread_mutex_lock(&worker->mail_lock);
 		answer.held = worker->checkpoint.hold.wanted ? CKT_IPC_WITH_JOB : 0;
 		snprintf(answer.job, sizeof answer.job, "%s", ckt_hold_with(worker));
@@ -236,22 +240,24 @@ CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *obje
 	return result ? result : enter(worker, entry, CKT_IPC_EVENT, handle, ret);
 }
 
-static void forget(bool (*gone)(const struct ckt_ipc_export *, uint64_t), uint64_t what)
+static void forget(struct ckt_worker *worker, bool (*gone)(const struct ckt_ipc_export *, uint64_t),
+	uint64_t what)
 {
+	struct ckt_ipc_export *forgotten = NULL;
 	pthread_mutex_lock(&ckt_ipc.lock);
 	for (struct ckt_ipc_export **place = &ckt_ipc.exports; *place;) {
 		struct ckt_ipc_export *e = *place;
 		if (gone(e, what)) {
 			*place = e->next;
 			ckt_ipc.export_count--;
-			if (e->fd >= 0)
-				close(e->fd);
-			free(e);
+			e->next = forgotten;
+			forgotten = e;
 		} else {
 			place = &e->next;
 		}
 	}
 	pthread_mutex_unlock(&ckt_ipc.lock);
+	ckt_ipc_leave(worker, forgotten);
 }
 
 static bool is_it(const struct ckt_ipc_export *e, uint64_t id)
@@ -264,10 +270,10 @@ static bool is_of(const struct ckt_ipc_export *e, uint64_t context)
 	return e->handle.kind == CKT_IPC_BLOCK && e->context == context;
 }
 
-void ckt_ipc_forget(uint64_t address_or_id)
+void ckt_ipc_forget(struct ckt_worker *worker, uint64_t address_or_id)
 {
 	if (ckt_ipc.export_count)
-		forget(is_it, address_or_id);
+		forget(worker, is_it, address_or_id);
 }
 
 /* ---- The other side */
@@ -424,13 +430,14 @@ static void drop(struct ckt_worker *worker, struct ckt_ipc_import *import)
 		ckt_driver.cuMemRelease(import->piece);
 	}
 	ckt_memory_unreserve(&ckt_worker_device_of(worker, base)->memory, base, import->whole);
+	ckt_ipc_closed(worker, import);
 	free(import);
 }
 
 void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context)
 {
 	if (ckt_ipc.export_count)
-		forget(is_of, context);
+		forget(worker, is_of, context);
 	for (;;) {
 		struct ckt_ipc_import *import = ckt_ipc.imports;
 		while (import &&
@@ -442,9 +449,12 @@ void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context)
 	}
 }
 
-void ckt_ipc_physical_gone(uint64_t id)
+void ckt_ipc_physical_gone(struct ckt_worker *worker, uint64_t id)
 {
-	free(remove_import(CKT_IPC_PHYSICAL, id));
+	struct ckt_ipc_import *import = remove_import(CKT_IPC_PHYSICAL, id);
+	if (import)
+		ckt_ipc_closed(worker, import);
+	free(import);
 }
 
 void ckt_ipc_event_gone(uint64_t id)

@@ -26,12 +26,21 @@ struct ckt_worker;
 
 /* Answers one question of another worker (ckt_group_answer). */
 void ckt_ipc_serve(struct ckt_worker *worker, const struct ckt_group_name *name, int connection);
-/* The memory is freed: nobody can open it any more, but sessions that have opened it keep it. */
-void ckt_ipc_forget(uint64_t address_or_id);
+/*
+ * The memory is about to be freed: nobody can open it any more.  Sessions that have opened it keep it, and
+ * count it as theirs once this returns.
+ */
+void ckt_ipc_forget(struct ckt_worker *worker, uint64_t address_or_id);
 void ckt_ipc_forget_context(struct ckt_worker *worker, uint64_t context);
 /* An imported physical object is released, an imported event destroyed. */
-void ckt_ipc_physical_gone(uint64_t id);
+void ckt_ipc_physical_gone(struct ckt_worker *worker, uint64_t id);
 void ckt_ipc_event_gone(uint64_t id);
+
+/*
+ * The session of that name has ended: what this one has open of it counts as its own.  Of a control
+ * thread.
+ */
+void ckt_ipc_owner_gone(struct ckt_worker *worker, const struct ckt_group_name *name);
 
 /* ---- ipc_together.c: leaving the GPU together with the sessions that memory is shared with */
 

@@ -16,6 +16,7 @@ struct ckt_ipc_export {
 	uint64_t context;
 	struct ckt_ipc_handle handle; /* as the program has it, also from before a restore */
 	int fd;                       /* -1: none, of an event of NVIDIA's driver */
+	bool taken;                   /* somebody fetched it */
 	struct ckt_ipc_answer answer;
 };
 
@@ -30,6 +31,7 @@ struct ckt_ipc_import {
 	unsigned device;
 	/* which copy of its owner's session it belongs to, as last checked */
 	uint64_t copy;
+	bool counted; /* by this session: its owner has given it up (ipc_left.c) */
 	/* Memory that was given up so that its owner could leave (ipc_together.c). */
 	bool away;
 	bool lost;               /* and its owner has died: it never comes back */
@@ -64,6 +66,7 @@ extern struct ckt_ipc {
 
 /* How long a session that nobody has seen is waited for. */
 extern unsigned ckt_ipc_absent_ms;
+bool ckt_ipc_same_secret(const uint8_t *a, const uint8_t *b);
 /* Precondition: lock held.  NULL: nothing has it. */
 struct ckt_ipc_export *ckt_ipc_find_secret(uint32_t kind, const uint8_t *secret);
 /* Enters what is shared under the handle, or under a new one if that is NULL. */
@@ -85,6 +88,18 @@ CUresult ckt_ipc_make_physical(
 /* Takes the entry, malloc'd, into the list. */
 void ckt_ipc_enter_import(struct ckt_ipc_import *import);
 bool ckt_ipc_answer_good(const struct ckt_ipc_answer *answer, uint32_t kind, int fd);
+
+/* ---- ipc_left.c */
+
+/* The nth session that fetched something.  False: there is none. */
+bool ckt_ipc_nth_taker(size_t nth, struct ckt_ipc_taker *ret_taker);
+/* Exports that are in no list any more, the callee's: those that have them open count them from here on. */
+void ckt_ipc_leave(struct ckt_worker *worker, struct ckt_ipc_export *gone);
+/* The owner has given up what has the secret, or all for NULL: what this session has open of that it counts. */
+void ckt_ipc_count_left(struct ckt_worker *worker, const char session[CKT_IPC_SESSION],
+	uint32_t kind, const uint8_t *secret);
+/* An import that is in no list any more, and whose memory is not open any more. */
+void ckt_ipc_closed(struct ckt_worker *worker, const struct ckt_ipc_import *import);
 
 /* ---- ipc_event.c */
 

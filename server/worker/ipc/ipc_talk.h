@@ -9,6 +9,7 @@
  *	FETCH	give me what has this secret; with `restoring`: only as part of the restore of one cut
  *	STILL	is what has this secret still shared?
  *	OPEN	have you anything open that is mine?  LATER: you had, and open it again (ipc_together.c)
+ *	LEFT	what has this secret is mine no more: count it, if you have it open (ipc_left.c)
  *	AGAIN	as FETCH, of what I had open until both of us left the GPU (ipc_together.c)
  *
  * Sessions are found by their ids, and what is restored also by the id in its image, which it
@@ -30,7 +31,13 @@ struct ckt_worker;
 
 #define CKT_IPC_TALK_MAGIC "CKTTALK2"
 
-enum ckt_ipc_want { CKT_IPC_FETCH = 1, CKT_IPC_STILL = 2, CKT_IPC_OPEN = 3, CKT_IPC_AGAIN = 4 };
+enum ckt_ipc_want {
+	CKT_IPC_FETCH = 1,
+	CKT_IPC_STILL = 2,
+	CKT_IPC_OPEN = 3,
+	CKT_IPC_AGAIN = 4,
+	CKT_IPC_LEFT = 5
+};
 /* Bits of ckt_ipc_answer's `held`. */
 enum ckt_ipc_held { CKT_IPC_WITH_JOB = 1, CKT_IPC_TOGETHER = 2 };
 enum ckt_ipc_found { CKT_IPC_NONE = 0, CKT_IPC_HERE = 1, CKT_IPC_LATER = 2 };

@@ -108,17 +108,6 @@ static int check_owner(struct ckt_worker *worker, const struct ckt_ipc_import *i
 		: runs_on(import->handle.session, ret_message, message_size);
 }
 
-/* The nth session that fetched something.  False: there is none. */
-static bool taker(size_t nth, struct ckt_ipc_taker *ret_taker)
-{
-	pthread_mutex_lock(&ckt_ipc.lock);
-	bool found = nth < ckt_ipc.taker_count;
-	if (found)
-		*ret_taker = ckt_ipc.takers[nth];
-	pthread_mutex_unlock(&ckt_ipc.lock);
-	return found;
-}
-
 /* 0 and what it has open of ours, or -errno; -ENOENT: it is gone. */
 static int ask_taker(struct ckt_worker *worker, const struct ckt_ipc_taker *one,
 	struct ckt_ipc_answer *ret_answer)
@@ -135,7 +124,7 @@ static int check_takers(struct ckt_worker *worker, char *ret_message, size_t mes
 {
 	struct ckt_ipc_answer answer;
 	struct ckt_ipc_taker one;
-	for (size_t i = 0; taker(i, &one); i++) {
+	for (size_t i = 0; ckt_ipc_nth_taker(i, &one); i++) {
 		int error = ask_taker(worker, &one, &answer);
 		if (error == -ENOENT || (!error && answer.found == CKT_IPC_NONE))
 			continue;
@@ -320,7 +309,7 @@ bool ckt_ipc_together_opened(struct ckt_worker *worker)
 {
 	struct ckt_ipc_answer answer;
 	struct ckt_ipc_taker one;
-	for (size_t i = 0; taker(i, &one); i++) {
+	for (size_t i = 0; ckt_ipc_nth_taker(i, &one); i++) {
 		int error = ask_taker(worker, &one, &answer);
 		if (error ? error != -ENOENT : answer.found == CKT_IPC_LATER)
 			return false;

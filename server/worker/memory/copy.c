@@ -89,7 +89,7 @@ int ckt_worker_mem_free(struct ckt_wcall *call)
 	struct ckt_mem_free_args args;
 	if (!ckt_mem_free_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	ckt_ipc_forget(args.address);
+	ckt_ipc_forget(call->worker, args.address);
 	return free_behind_work(call, args.address);
 }
 

@@ -98,11 +98,11 @@ CUresult ckt_vmm_physical_make(struct ckt_worker *worker, uint64_t id, unsigned 
 
 void ckt_vmm_physical_unmake(struct ckt_worker *worker, struct ckt_object *physical)
 {
-	ckt_ipc_forget(physical->id);
+	ckt_ipc_forget(worker, physical->id);
 	if (!physical->physical.away)
 		ckt_driver.cuMemRelease(physical->physical.handle);
 	if (physical->physical.imported)
-		ckt_ipc_physical_gone(physical->id);
+		ckt_ipc_physical_gone(worker, physical->id);
 	else
 		ckt_memory_uncharge(&worker->devices[physical->physical.device].memory,
 			physical->physical.size);

@@ -37,7 +37,7 @@ void ckt_event_unmake(struct ckt_worker *worker, struct ckt_object *object)
 		ckt_ipc_event_gone(object->id);
 		return;
 	}
-	ckt_ipc_forget(object->id);
+	ckt_ipc_forget(worker, object->id);
 	ckt_counted_event_destroy(worker, object->context, object->real);
 }
 

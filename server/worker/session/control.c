@@ -291,7 +291,7 @@ static void *control_thread(void *opaque)
 			{.fd = control_fd, .events = POLLIN}, {.fd = group_fd, .events = POLLIN}};
 		poll(p, 2, -1);
 		if (p[1].revents)
-			ckt_group_serve(opaque, ckt_ipc_serve);
+			ckt_group_serve(opaque, ckt_ipc_serve, ckt_ipc_owner_gone);
 		int fd = accept4(control_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
 			continue;

@@ -96,8 +96,8 @@ bool ckt_group_joined(void)
 	return result;
 }
 
-/* The next offer's end, the caller's; -1: none. */
-static int take_offer(struct ckt_group_name *ret_name)
+/* The next offer's end, the caller's; -1: none.  *ret_gone: a worker has ended instead. */
+static int take_offer(struct ckt_group_name *ret_name, bool *ret_gone)
 {
 	struct ckt_group_message packet;
 	struct iovec part = {.iov_base = &packet, .iov_len = sizeof packet};
@@ -121,6 +121,7 @@ static int take_offer(struct ckt_group_name *ret_name)
 		close(fd);
 		fd = -1;
 	}
+	*ret_gone = n == sizeof packet && packet.kind == CKT_GROUP_GONE;
 	*ret_name = packet.name;
 	return fd;
 }
@@ -143,10 +144,13 @@ static ckt_group_answer find_answer(const struct ckt_group_name *name)
 	return result;
 }
 
-void ckt_group_serve(struct ckt_worker *worker, ckt_group_answer answer)
+void ckt_group_serve(struct ckt_worker *worker, ckt_group_answer answer, ckt_group_gone gone)
 {
 	struct ckt_group_name name;
-	int connection = take_offer(&name);
+	bool ended;
+	int connection = take_offer(&name, &ended);
+	if (ended)
+		gone(worker, &name);
 	if (connection < 0)
 		return;
 	ckt_group_answer claimed = find_answer(&name);

@@ -32,11 +32,13 @@ int ckt_group_init(void);
 int ckt_group_join(int channel);
 /* Whether there was ever a channel. */
 bool ckt_group_joined(void);
+/* The worker of that name has ended, which was connected with this one. */
+typedef void (*ckt_group_gone)(struct ckt_worker *worker, const struct ckt_group_name *name);
 /*
- * Has one question answered, by the claim's answer, or by this one where the claim has none;
- * returns at once if nobody asks.
+ * Has one question answered, by the claim's answer, or by this one where the claim has none, or one end
+ * told; returns at once if there is none.
  */
-void ckt_group_serve(struct ckt_worker *worker, ckt_group_answer answer);
+void ckt_group_serve(struct ckt_worker *worker, ckt_group_answer answer, ckt_group_gone gone);
 
 /*
  * answer: NULL, or who answers those that ask for this name.  A second claim of a name replaces the

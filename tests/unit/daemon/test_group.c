@@ -256,5 +256,51 @@ static void test_full(void)
 	end();
 }
 
-UNIT_SUITE(group, {"find", test_find}, {"restored", test_restored}, {"refused", test_refused},
-	{"garbage", test_garbage}, {"full", test_full})
+/* The names of those that the session's worker is told are gone, each with a blank before it. */
+static void gone(int session, char *ret_names, size_t size)
+{
+	struct ckt_group_message packet;
+	*ret_names = 0;
+	while (recv(channels[session], &packet, sizeof packet, MSG_DONTWAIT) == sizeof packet) {
+		size_t length = strlen(ret_names);
+		IS(packet.kind, CKT_GROUP_GONE);
+		snprintf(ret_names + length, size - length, " %.*s", CKT_GROUP_NAME,
+			(const char *)packet.name.bytes);
+	}
+}
+
+/* Who asked the other for memory is told of its end, under all its names; nobody else is. */
+static void test_ended(void)
+{
+	const struct ckt_group_name claimed = ckt_group_session("cccccccccccc", 12),
+				    name = {"nccl 1"};
+	char names[200], expected[200];
+	for (int by_end = 0; by_end < 2; by_end++) {
+		begin();
+		struct ckt_group_name second = id_of(1);
+		tell(1, CKT_GROUP_CLAIM, &claimed);
+		tell(1, CKT_GROUP_CLAIM, &name);
+		/* A communicator alone makes no mates. */
+		IS(asked(0, &name, 0), 1);
+		ckt_group_ended(sessions[1]);
+		gone(0, names, sizeof names);
+		CU_ASSERT_STRING_EQUAL(names, "");
+		IS(asked(0, &second, 0), 1);
+		if (by_end) {
+			shutdown(channels[1], SHUT_WR);
+			run_for(2);
+		} else {
+			ckt_group_ended(sessions[1]);
+		}
+		snprintf(expected, sizeof expected, " %.*s %.*s", CKT_GROUP_NAME,
+			(const char *)second.bytes, CKT_GROUP_NAME, (const char *)claimed.bytes);
+		gone(0, names, sizeof names);
+		CU_ASSERT_STRING_EQUAL(names, expected);
+		gone(2, names, sizeof names);
+		CU_ASSERT_STRING_EQUAL(names, "");
+		end();
+	}
+}
+
+UNIT_SUITE(group, {"find", test_find}, {"ended", test_ended}, {"restored", test_restored},
+	{"refused", test_refused}, {"garbage", test_garbage}, {"full", test_full})

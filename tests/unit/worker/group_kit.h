@@ -86,7 +86,7 @@ static inline void *group_kit_answer(void *unused)
 	while (!atomic_load(&group_kit.over)) {
 		struct pollfd p = {.fd = ckt_group_init(), .events = POLLIN};
 		if (poll(&p, 1, 20) == 1)
-			ckt_group_serve(&ckt_worker, ckt_ipc_serve);
+			ckt_group_serve(&ckt_worker, ckt_ipc_serve, ckt_ipc_owner_gone);
 	}
 	return unused;
 }

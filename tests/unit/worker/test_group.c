@@ -19,6 +19,14 @@ static void say_hello(struct ckt_worker *worker, const struct ckt_group_name *na
 		send(connection, name->bytes, sizeof name->bytes, MSG_NOSIGNAL);
 }
 
+static struct ckt_group_name gone;
+
+static void note_gone(struct ckt_worker *worker, const struct ckt_group_name *name)
+{
+	(void)worker;
+	gone = *name;
+}
+
 /* What comes back: 'n' for nobody, the name for somebody. */
 static ssize_t ask(const struct ckt_group_name *name, unsigned nth, char ret[CKT_GROUP_NAME])
 {
@@ -119,16 +127,25 @@ static void test_wrong(void)
 		YES(sendmsg(ends[0], &message, 0) > 0);
 		close(pair[1]);
 		int64_t before = ckt_net_now_ms();
-		ckt_group_serve(&ckt_worker, say_hello);
+		ckt_group_serve(&ckt_worker, say_hello, note_gone);
 		YES(ckt_net_now_ms() - before < 1500);
 		char byte;
 		if (i != 2)
 			IS(recv(pair[0], &byte, 1, MSG_DONTWAIT), 0);
 		close(pair[0]);
 	}
+	/* An end is told, and brings no question. */
+	packet = (struct ckt_group_message){
+		.kind = CKT_GROUP_GONE, .name = ckt_group_session("cccccccccccc", 12)};
+	MUST(send(ends[0], &packet, sizeof packet - 1, 0), sizeof packet - 1);
+	ckt_group_serve(&ckt_worker, say_hello, note_gone);
+	IS(gone.bytes[0], 0);
+	MUST(send(ends[0], &packet, sizeof packet, 0), sizeof packet);
+	ckt_group_serve(&ckt_worker, say_hello, note_gone);
+	YES(ckt_group_same_name(&gone, &packet.name));
 	close(ends[0]);
 	/* It ends with the server. */
-	ckt_group_serve(&ckt_worker, say_hello);
+	ckt_group_serve(&ckt_worker, say_hello, note_gone);
 }
 
 UNIT_SUITE(group, {"find", test_find}, {"many", test_many}, {"wrong", test_wrong})

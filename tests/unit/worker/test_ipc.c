@@ -105,12 +105,24 @@ static void test_share(void)
 	NO(asked(&question, sizeof question));
 	ckt_ipc_reopen();
 	YES(asked(&question, sizeof question));
-	/* Forgotten, nobody opens it any more, and who has it keeps it. */
-	ckt_ipc_forget(address);
+	/* Forgotten, nobody opens it any more, and who has it keeps it, and counts it. */
+	struct ckt_memory *memory = &ckt_worker.devices[0].memory;
+	uint64_t charged = ckt_memory_charged(memory);
+	struct ckt_group_name owner = ckt_group_session(handle.session, CKT_IPC_SESSION),
+			      stranger = owner;
+	stranger.bytes[8] ^= 1;
+	ckt_ipc_owner_gone(&ckt_worker, &stranger);
+	IS(ckt_memory_charged(memory), charged);
+	ckt_ipc_forget(&ckt_worker, address);
+	YES(ckt_memory_charged(memory) > charged);
+	uint64_t counted = ckt_memory_charged(memory);
+	ckt_ipc_owner_gone(&ckt_worker, &owner); /* once */
+	IS(ckt_memory_charged(memory), counted);
 	NO(asked(&question, sizeof question));
 	YES(ckt_ipc_is_shared(message, sizeof message));
 	IS(inside_word(res.address), 12);
 	IS(ASK(ipc_mem_close, .address = res.address), CUDA_SUCCESS);
+	IS(ckt_memory_charged(memory), charged);
 	IS(ASK(ipc_mem_close, .address = res.address), CUDA_ERROR_INVALID_VALUE);
 	NO(ckt_ipc_is_shared(message, sizeof message));
 	IS(CUT(ipc_mem_get, .address = address), 0);

@@ -56,7 +56,7 @@ static void check(struct case_ c)
 	}
 	IS(ASK(ipc_mem_close, .address = c.import.id),
 		c.says ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
-	ckt_ipc_forget(c.export.id);
+	ckt_ipc_forget(&ckt_worker, c.export.id);
 	NO(ckt_ipc_is_shared(message, sizeof message));
 	memset(ckt_ipc.session, 0, sizeof ckt_ipc.session);
 	ckt_ipc.restored_copy = 0;
@@ -166,7 +166,7 @@ static void test_save(void)
 	image_free(image);
 	image_files_close();
 	ckt_ipc.imports = NULL;
-	ckt_ipc_forget(address);
+	ckt_ipc_forget(&ckt_worker, address);
 	group_kit_end();
 	inside_free(address);
 }

@@ -79,7 +79,7 @@ static void test_out_and_in(void)
 	inside_fill(address, 22, 4096);
 	IS(inside_word(other), 22);
 	IS(ASK(ipc_mem_close, .address = other), CUDA_SUCCESS);
-	ckt_ipc_forget(address);
+	ckt_ipc_forget(&ckt_worker, address);
 	NO(ckt_ipc_shares());
 	group_kit_end();
 	inside_free(address);
@@ -111,7 +111,7 @@ static void test_lost(void)
 	ckt_ipc_absent_ms = absent_ms;
 	ckt_ipc_together_end();
 	IS(ASK(ipc_mem_close, .address = other), CUDA_SUCCESS);
-	ckt_ipc_forget(address);
+	ckt_ipc_forget(&ckt_worker, address);
 	NO(ckt_ipc_shares());
 	group_kit_end();
 	inside_free(address);
