@@ -366,10 +366,11 @@ static int init_sessions(struct ckt_server *server, char *message)
 	ckt_compiler_init(server);
 	ckt_module_cache_init(server);
 	ckt_session_marks_watch(server);
+	ckt_mps_init(server);
 	ckt_session_adopt_all(server);
+	ckt_mps_settle(server);
 	ckt_sleep_open(server);
 	ckt_worker_cgroups_sweep(server);
-	ckt_mps_init(server);
 	ckt_warm_init(server);
 	return ckt_listen_write_address_file(server, message, MESSAGE_SIZE) ? EXIT_FAILURE : 0;
 }

@@ -141,23 +141,6 @@ class Daemon(Space):
         self.assertFalse(runner.alive(pid))
         self.broken_end(taker)
 
-    def test_next_server(self):
-        """A daemon outlives its server while a worker uses it; the next server ends it after the last one."""
-        server = self.space()
-        taker = self.taker(server)
-        ((pid, _, _),) = self.daemons()
-        server.kill()
-        os.unlink(os.path.join(server.directory, "address"))
-        server = self.space()
-        self.wait(lambda: len(self.sharings(server)) == 1)
-        self.assertTrue(runner.alive(pid))
-        self.assertEqual(self.one(server)["mode"], "time")
-        taker.end()
-        self.gone(server)
-        self.wait(lambda: not runner.alive(pid))
-        self.assertEqual(len(self.told("quit")), 1)
-        server.stop()
-
     def test_missing(self):
         """Where there is no control program, or it does not start or answer, sessions are in time, and the log says so once."""
         for name, program, reason, told in (("missing", "/nonexistent", "there is no MPS", "the soft GPU has no MPS"),
@@ -176,6 +159,139 @@ class Daemon(Space):
                 self.gone(server)
                 server.stop()
                 os.unlink(os.path.join(self.fake, name))
+
+
+class Adopted(Space):
+    """Sessions in space whose server is another one now."""
+
+    def again(self, server, *options, **more):
+        """The next server after one that was killed."""
+        server.kill()
+        os.unlink(os.path.join(server.directory, "address"))
+        return self.space(*options, **more)
+
+    def stopped(self, server, session):
+        worker = self.worker_of(server, session)
+        os.kill(worker, signal.SIGSTOP)
+        return worker
+
+    def test_next_server(self):
+        """A daemon outlives its server while a worker uses it; the next server knows its sessions as such, and ends it after the last one."""
+        rules = ("job=bulk class=best-effort cap=40",)
+        server = self.space(rules=rules)
+        first, second = self.taker(server), self.taker(server, "bulk")
+        ((pid, _, directory),) = self.daemons()
+        before = self.sharings(server)
+        self.assertEqual(sorted((s["members"], s["percent"], s["below"]) for s in before.values()), [(2, 40, True), (2, 100, False)])
+        server = self.again(server, rules=rules)
+        self.wait(lambda: len(self.sharings(server)) == 2)
+        self.assertEqual(self.sharings(server), before)
+        self.assertIn(f"MPS of GPU 0: found again in {directory}", self.log_of(server))
+        self.assertTrue(runner.alive(pid))
+        # Nobody takes turns in space.
+        self.assertEqual([s["turns"] for s in runner.sessions_of(self.tree, server)], [[], []])
+        first.end()
+        self.wait(lambda: len(self.sharings(server)) == 1)
+        self.assertEqual(self.one(server)["members"], 1)
+        self.assertEqual(self.told("quit"), [])
+        # Once more.
+        server = self.again(server, rules=rules)
+        self.wait(lambda: len(self.sharings(server)) == 1)
+        self.assertEqual((self.one(server)["mode"], self.one(server)["percent"]), ("space", 40))
+        second.end()
+        self.gone(server)
+        self.wait(lambda: not runner.alive(pid))
+        self.assertEqual(len(self.told("quit")), 1)
+        server.stop()
+
+    def test_later(self):
+        """Who comes later has a daemon inside of what workers share today; where they share nothing, the one that is there."""
+        server = self.space()
+        first = self.taker(server)
+        (session,) = self.sharings(server)
+        server = self.again(server)
+        second = self.taker(server)
+        self.wait(lambda: len(self.sharings(server)) == 2)
+        apart = len(self.daemons()) == 2
+        self.assertEqual(apart or os.geteuid() != 0, True)
+        self.assertEqual([(s["mode"], s["members"]) for s in self.sharings(server).values()], [("space", 1 if apart else 2)] * 2)
+        self.assertEqual(first.ask("alloc", 1), 0)
+        first.end()
+        self.wait(lambda: session not in self.sharings(server))
+        self.assertEqual(second.ask("alloc", 1), 0)
+        second.end()
+        self.gone(server)
+        server.stop()
+
+    def test_terminate(self):
+        """MPS ends what a worker has on the GPU before it is killed, also if an earlier server started both."""
+        server = self.space()
+        taker = self.taker(server)
+        (session,) = self.sharings(server)
+        worker = self.stopped(server, session)
+        server = self.again(server)
+        self.ctl(server, "kill", session)
+        self.wait(lambda: not runner.alive(worker))
+        self.assertEqual(self.told("terminate_client"), [["terminate_client", "4000000", str(worker), "True"]])
+        self.broken_end(taker)
+        self.gone(server)
+        server.stop()
+
+    def test_silent(self):
+        """A daemon that does not answer keeps no worker alive, and no server."""
+        server = self.space()
+        taker = self.taker(server)
+        (session,) = self.sharings(server)
+        worker = self.stopped(server, session)
+        server = self.again(server)
+        open(os.path.join(self.fake, "silent"), "w", encoding="utf-8").close()
+        self.ctl(server, "kill", session)
+        self.wait(lambda: not runner.alive(worker))
+        self.assertEqual(self.told("terminate_client"), [])
+        self.broken_end(taker)
+        self.gone(server)
+        server.stop()
+
+    def test_full(self):
+        """Sessions of the earlier server count among the 48."""
+        server = self.space()
+        takers = [self.taker(server) for _ in range(46)]
+        server = self.again(server)
+        self.wait(lambda: len(self.sharings(server)) == 46)
+        takers += [self.taker(server) for _ in range(4)]
+        modes = [s["mode"] for s in self.sharings(server).values()]
+        self.assertEqual((modes.count("space"), modes.count("time")), (48, 2))
+        for taker in takers:
+            taker.process.stdin.close()
+        for taker in takers:
+            taker.process.wait(60)
+            taker.process.stdout.close()
+            taker.process.stderr.close()
+        self.gone(server)
+        server.stop()
+
+    def test_replace(self):
+        """A successor that takes a running server's place knows them, too."""
+        server = self.space()
+        taker = self.taker(server)
+        ((pid, _, _),) = self.daemons()
+        before, old = self.sharings(server), server.process
+        log = os.path.join(server.directory, "successor.log")
+        with open(log, "wb") as f:
+            server.process = subprocess.Popen(
+                [self.tree.tool("cricket-server"), "--replace", "--driver", "soft", "--listen", server.tcp, "--socket", server.socket, "--warm", "0",
+                 "--share", "space"], stdin=subprocess.DEVNULL, stdout=f, stderr=f,
+                env={**os.environ, "STATE_DIRECTORY": server.directory, "CACHE_DIRECTORY": server.directory, "CRICKET_MPS_CONTROL": self.program,
+                     "CRICKET_SOFT_DEVICES": "12.0:8G"})
+        server.log = log
+        self.wait(lambda: old.poll() is not None or server.process.poll() is not None)
+        self.assertEqual((old.poll(), server.process.poll()), (0, None))
+        self.wait(lambda: self.sharings(server) == before)
+        self.assertTrue(runner.alive(pid))
+        taker.end()
+        self.gone(server)
+        self.wait(lambda: not runner.alive(pid))
+        server.stop()
 
 
 class Kinds(Space):

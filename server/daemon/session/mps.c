@@ -2,7 +2,6 @@
 /* Sharing a GPU in space; see mps.h. */
 #include "server/daemon/session/mps.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +10,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,13 +20,11 @@
 #include "server/daemon/policy/identity.h"
 #include "server/daemon/server.h"
 #include "server/daemon/session/group_domain.h"
-#include "server/daemon/session/mps_process.h"
+#include "server/daemon/session/mps_parts.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/uid_group.h"
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_bounds.h"
-
-#define PREFIX "mps-"
 
 enum {
 	/* For the daemon's first answer; the loop waits for it, and so does the session. */
@@ -38,35 +34,6 @@ enum {
 	/* A daemon that lived as long is started again at once. */
 	LIVED_MS = 10000,
 	QUIT_MS = 5000,
-	FINI_MS = 2000,
-};
-
-enum state { DOWN, RUNS, QUITS, REMOVES };
-
-struct ckt_mps_daemon {
-	struct ckt_mps_daemon *next;
-	struct ckt_server *server;
-	enum state state;
-	char owner[CKT_IDENTITY_FILE_NAME];
-	unsigned gpu;
-	unsigned members;
-	bool faulted, full_told;
-	struct ckt_worker_user user;
-	/* which its processes are in, as a worker is */
-	struct ckt_uid_group *uid_group;
-	struct ckt_group_domain *domain;
-	struct ckt_mps_process_place place;
-	struct ckt_source process; /* a pidfd: the daemon, or what removes its files; -1: none */
-	int64_t started_ms;
-	struct ckt_timer timer; /* to start it again, or to kill it */
-};
-
-struct ckt_mps {
-	char program[CKT_PATH_MAX];
-	struct ckt_mps_daemon *list;
-	int64_t again_ms; /* none is started before */
-	bool told;        /* that there is none */
-	bool leftovers;   /* directories of an earlier server */
 };
 
 /* ---- The process */
@@ -97,7 +64,7 @@ static int start(struct ckt_mps_daemon *daemon)
 {
 	int result = watch(daemon, ckt_mps_process_start(&daemon->place, CKT_MPS_DAEMON));
 	daemon->started_ms = ckt_net_now_ms();
-	daemon->state = result ? DOWN : RUNS;
+	daemon->state = result ? CKT_MPS_DOWN : CKT_MPS_RUNS;
 	return result;
 }
 
@@ -114,11 +81,36 @@ static void start_again(struct ckt_timer *timer)
 static void kill_late(struct ckt_timer *timer)
 {
 	struct ckt_mps_daemon *daemon = CKT_CONTAINER(timer, struct ckt_mps_daemon, timer);
-	ckt_warning("MPS of GPU %u: killed its daemon, which did not quit", daemon->gpu);
+	ckt_warning("MPS of GPU %u: killed %s", daemon->gpu,
+		daemon->adopted ? "who asked its daemon to quit"
+				: "its daemon, which did not quit");
 	syscall(SYS_pidfd_send_signal, daemon->process.fd, SIGKILL, NULL, 0);
 }
 
 /* ---- The list */
+
+struct ckt_mps_daemon *ckt_mps_daemon_new(struct ckt_server *server, const char *owner,
+	const struct ckt_worker_user *user, unsigned gpu)
+{
+	struct ckt_mps_daemon *daemon = calloc(1, sizeof *daemon);
+	if (!daemon)
+		return NULL;
+	daemon->server = server;
+	daemon->gpu = gpu;
+	daemon->user = *user;
+	daemon->process.fd = -1;
+	snprintf(daemon->owner, sizeof daemon->owner, "%s", owner);
+	daemon->next = server->mps->list;
+	server->mps->list = daemon;
+	daemon->place.program = server->mps->program;
+	return daemon;
+}
+
+const char *ckt_mps_daemon_name(const struct ckt_mps_daemon *daemon)
+{
+	const char *slash = strrchr(daemon->place.directory, '/');
+	return slash ? slash + 1 : "";
+}
 
 static void daemon_free(struct ckt_mps_daemon *daemon)
 {
@@ -138,7 +130,7 @@ static void daemon_free(struct ckt_mps_daemon *daemon)
 
 static void remove_files(struct ckt_mps_daemon *daemon)
 {
-	daemon->state = REMOVES;
+	daemon->state = CKT_MPS_REMOVES;
 	if (watch(daemon, ckt_mps_process_start(&daemon->place, CKT_MPS_REMOVE)))
 		daemon_free(daemon);
 }
@@ -146,7 +138,7 @@ static void remove_files(struct ckt_mps_daemon *daemon)
 static void died(struct ckt_mps_daemon *daemon, const char *how)
 {
 	bool lived = ckt_net_now_ms() - daemon->started_ms >= LIVED_MS;
-	daemon->state = DOWN;
+	daemon->state = CKT_MPS_DOWN;
 	ckt_warning("MPS of GPU %u: its daemon ended (%s); starting it again%s", daemon->gpu, how,
 		lived ? "" : " later");
 	daemon->timer.fire = start_again;
@@ -164,9 +156,9 @@ static void process_ended(struct ckt_source *source, uint32_t events)
 		return;
 	close(ckt_loop_remove(&daemon->server->loop, source));
 	ckt_timer_clear(&daemon->timer);
-	if (daemon->state == REMOVES) {
+	if (daemon->state == CKT_MPS_REMOVES) {
 		daemon_free(daemon);
-	} else if (daemon->state == QUITS) {
+	} else if (daemon->state == CKT_MPS_QUITS) {
 		remove_files(daemon);
 	} else {
 		snprintf(how, sizeof how, info.si_code == CLD_EXITED ? "exit code %d" : "signal %d",
@@ -175,15 +167,36 @@ static void process_ended(struct ckt_source *source, uint32_t events)
 	}
 }
 
+/* What workers of today share is not what the earlier server's share (group_domain.h). */
+static bool is_open(const struct ckt_mps_daemon *daemon)
+{
+	const struct ckt_server *server = daemon->server;
+	return !daemon->faulted && daemon->state <= CKT_MPS_RUNS &&
+		(!daemon->adopted ||
+			!(server->own_network || server->own_sockets || server->mounts));
+}
+
 static struct ckt_mps_daemon *find(
 	struct ckt_mps *mps, const char *owner, const struct ckt_worker_user *user, unsigned gpu)
 {
 	struct ckt_mps_daemon *daemon = mps->list;
 	while (daemon &&
-		(daemon->faulted || daemon->state > RUNS || daemon->gpu != gpu ||
-			daemon->user.uid != user->uid || strcmp(daemon->owner, owner) != 0))
+		(!is_open(daemon) || daemon->gpu != gpu || daemon->user.uid != user->uid ||
+			strcmp(daemon->owner, owner) != 0))
 		daemon = daemon->next;
 	return daemon;
+}
+
+/* Of this daemon's owner on its GPU, also at a daemon of an earlier server. */
+static unsigned contexts_beside(const struct ckt_mps_daemon *daemon)
+{
+	unsigned count = 0;
+	for (const struct ckt_mps_daemon *other = daemon->server->mps->list; other;
+		other = other->next)
+		if (!other->faulted && other->gpu == daemon->gpu &&
+			strcmp(other->owner, daemon->owner) == 0)
+			count += other->members;
+	return count;
 }
 
 /* 0, or -errno and a sentence. */
@@ -206,7 +219,8 @@ static int make_place(struct ckt_mps_daemon *daemon)
 	uint32_t number;
 	if (getrandom(&number, sizeof number, 0) != sizeof number)
 		return -EIO;
-	snprintf(directory, sizeof directory, "%.4000s/" PREFIX "%08x", server->socket_dir, number);
+	snprintf(directory, sizeof directory, "%.4000s/" CKT_MPS_PREFIX "%08x", server->socket_dir,
+		number);
 	return ckt_mps_process_place(&daemon->place, server, &daemon->user, directory);
 }
 
@@ -214,18 +228,10 @@ static struct ckt_mps_daemon *make(struct ckt_session *session, const char *owne
 	const struct ckt_worker_user *user, unsigned gpu, char *ret_message, size_t message_size)
 {
 	struct ckt_server *server = session->server;
-	struct ckt_mps_daemon *daemon = calloc(1, sizeof *daemon);
+	struct ckt_mps_daemon *daemon = ckt_mps_daemon_new(server, owner, user, gpu);
 	snprintf(ret_message, message_size, "out of memory");
 	if (!daemon)
 		return NULL;
-	daemon->server = server;
-	daemon->gpu = gpu;
-	daemon->user = *user;
-	daemon->process.fd = -1;
-	snprintf(daemon->owner, sizeof daemon->owner, "%s", owner);
-	daemon->next = server->mps->list;
-	server->mps->list = daemon;
-	daemon->place.program = server->mps->program;
 	int result = make_place(daemon);
 	if (result)
 		snprintf(ret_message, message_size, "the name of %.200s is too long for its pipes",
@@ -345,11 +351,11 @@ static struct ckt_mps_daemon *daemon_for(struct ckt_session *session,
 		}
 		return NULL;
 	}
-	if (daemon->state != RUNS) {
+	if (daemon->state != CKT_MPS_RUNS) {
 		*ret_reason = "its MPS is being started again";
 		return NULL;
 	}
-	if (daemon->members < CKT_MPS_MEMBERS_MAX)
+	if (contexts_beside(daemon) < CKT_MPS_MEMBERS_MAX)
 		return daemon;
 	*ret_reason = "its MPS has as many sessions as it can";
 	if (!daemon->full_told)
@@ -383,19 +389,19 @@ bool ckt_mps_join(struct ckt_session *session, const struct ckt_worker_user *use
 
 static void quit(struct ckt_mps_daemon *daemon)
 {
+	bool asks = daemon->adopted &&
+		!watch(daemon, ckt_mps_process_start(&daemon->place, CKT_MPS_QUIT));
 	ckt_timer_clear(&daemon->timer);
 	if (daemon->process.fd < 0) {
 		remove_files(daemon);
 		return;
 	}
-	daemon->state = QUITS;
+	daemon->state = CKT_MPS_QUITS;
 	daemon->timer.fire = kill_late;
 	ckt_timer_set(&daemon->server->loop, &daemon->timer, QUIT_MS);
-	if (ckt_mps_process_detach(&daemon->place, CKT_MPS_QUIT, 0, -1))
+	if (!asks && ckt_mps_process_detach(&daemon->place, CKT_MPS_QUIT, 0, -1))
 		syscall(SYS_pidfd_send_signal, daemon->process.fd, SIGKILL, NULL, 0);
 }
-
-static void sweep(struct ckt_server *server);
 
 void ckt_mps_leave(struct ckt_session *session)
 {
@@ -404,7 +410,7 @@ void ckt_mps_leave(struct ckt_session *session)
 	if (daemon && --daemon->members == 0)
 		quit(daemon);
 	if (session->server->mps && session->server->mps->leftovers)
-		sweep(session->server);
+		ckt_mps_settle(session->server);
 }
 
 void ckt_mps_give(struct ckt_server *server, const struct ckt_group_domain *domain,
@@ -426,7 +432,7 @@ unsigned ckt_mps_members(const struct ckt_session *session)
 int ckt_mps_terminate(struct ckt_session *session)
 {
 	const struct ckt_mps_daemon *daemon = session->mps.daemon;
-	if (!daemon || daemon->state != RUNS || session->pidfd.fd < 0 || session->mps.ends)
+	if (!daemon || daemon->state != CKT_MPS_RUNS || session->pidfd.fd < 0 || session->mps.ends)
 		return -ESRCH;
 	int result = ckt_mps_process_detach(
 		&daemon->place, CKT_MPS_TERMINATE, session->pid, session->pidfd.fd);
@@ -484,55 +490,6 @@ void ckt_mps_unusable(const struct ckt_session *session, const char *message)
 
 /* ---- All of them */
 
-static bool is_ours(const struct ckt_mps *mps, const char *name)
-{
-	const struct ckt_mps_daemon *daemon = mps->list;
-	while (daemon && strcmp(strrchr(daemon->place.directory, '/') + 1, name) != 0)
-		daemon = daemon->next;
-	return daemon;
-}
-
-/* As the user to whom it belongs; its own daemon may answer still. */
-static void end_leftover(struct ckt_server *server, const char *directory)
-{
-	struct ckt_worker_user user = server->user;
-	struct ckt_mps_process_place place = {.program = server->mps->program};
-	struct stat status;
-	if (lstat(directory, &status) || !S_ISDIR(status.st_mode) ||
-		ckt_mps_process_place(&place, server, &user, directory))
-		return;
-	if (user.change) {
-		user.uid = status.st_uid;
-		user.gid = status.st_gid;
-	}
-	if (*server->mps->program)
-		ckt_mps_process_wait(&place, CKT_MPS_QUIT, FINI_MS);
-	ckt_mps_process_wait(&place, CKT_MPS_REMOVE, FINI_MS);
-	rmdir(directory);
-}
-
-/* Those of an earlier server, once its workers are gone. */
-static void sweep(struct ckt_server *server)
-{
-	char path[CKT_PATH_MAX];
-	struct dirent *entry;
-	for (const struct ckt_session *s = server->sessions; s; s = s->next)
-		if (!s->child) {
-			server->mps->leftovers = true;
-			return;
-		}
-	server->mps->leftovers = false;
-	DIR *dir = opendir(server->socket_dir);
-	while (dir && (entry = readdir(dir)))
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0 &&
-			!is_ours(server->mps, entry->d_name) &&
-			snprintf(path, sizeof path, "%.3800s/%.250s", server->socket_dir,
-				entry->d_name) < (int)sizeof path)
-			end_leftover(server, path);
-	if (dir)
-		closedir(dir);
-}
-
 void ckt_mps_init(struct ckt_server *server)
 {
 	const char *told = getenv("CRICKET_MPS_CONTROL");
@@ -544,22 +501,21 @@ void ckt_mps_init(struct ckt_server *server)
 		return;
 	if (*path == '/' && access(path, X_OK) == 0)
 		snprintf(server->mps->program, sizeof server->mps->program, "%.4000s", path);
-	sweep(server);
 }
 
 /* Waits for its end. */
 static void end_now(struct ckt_mps_daemon *daemon)
 {
-	if (daemon->state == RUNS)
-		ckt_mps_process_wait(&daemon->place, CKT_MPS_QUIT, FINI_MS);
+	if (daemon->state == CKT_MPS_RUNS)
+		ckt_mps_process_wait(&daemon->place, CKT_MPS_QUIT, CKT_MPS_FINI_MS);
 	if (daemon->process.fd >= 0) {
 		struct pollfd ended = {.fd = daemon->process.fd, .events = POLLIN};
 		siginfo_t info;
-		if (poll(&ended, 1, FINI_MS) <= 0)
+		if (poll(&ended, 1, CKT_MPS_FINI_MS) <= 0)
 			syscall(SYS_pidfd_send_signal, daemon->process.fd, SIGKILL, NULL, 0);
 		waitid((idtype_t)P_PIDFD, (id_t)daemon->process.fd, &info, WEXITED);
 	}
-	ckt_mps_process_wait(&daemon->place, CKT_MPS_REMOVE, FINI_MS);
+	ckt_mps_process_wait(&daemon->place, CKT_MPS_REMOVE, CKT_MPS_FINI_MS);
 	daemon_free(daemon);
 }
 

@@ -15,7 +15,9 @@
  *
  * A session is in time instead where there is no MPS, where the daemon does not answer, and beyond
  * CKT_MPS_MEMBERS_MAX; the log says so once.  Which it is, is decided before its worker starts, and stays so.
- * An earlier server's daemons serve the workers that live on; they are ended once those are gone.
+ * An earlier server's daemons serve the workers that live on, and are ended once those are gone.  The file of a
+ * session's owner (owner_file.h) names its daemon.  Nobody else joins one if workers have a group_domain.h: the
+ * sessions of its owner that come later have a daemon of their own.
  *
  * Threading: the loop's thread.
  */
@@ -38,6 +40,7 @@ enum {
 	CKT_MPS_MEMBERS_MAX = 48,
 	CKT_MPS_VARIABLES = 5,
 	CKT_MPS_VARIABLE_MAX = 512,
+	CKT_MPS_NOTE = 64,
 };
 
 /* What a worker is told before it opens the driver; it cannot change. */
@@ -63,8 +66,14 @@ struct ckt_mps_member {
 	const char *reason; /* why it is in time, although it should be in space; NULL */
 };
 
-/* Finds the control program, and the daemons of an earlier server. */
+/* Finds the control program. */
 void ckt_mps_init(struct ckt_server *server);
+/* What the next server has to know of its daemon, one line; "": it is in time. */
+void ckt_mps_note(const struct ckt_session *session, char ret_text[CKT_MPS_NOTE]);
+/* For a session whose worker is found again: by the note in its file, if it is in space. */
+void ckt_mps_adopt(struct ckt_session *session);
+/* All sessions that can be found are: ends the daemons of an earlier server that serve nobody. */
+void ckt_mps_settle(struct ckt_server *server);
 /* Ends all. */
 void ckt_mps_fini(struct ckt_server *server);
 

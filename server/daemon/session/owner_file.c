@@ -19,8 +19,8 @@
 /* Of a file that is not whole yet. */
 #define FRESH ".owner-new"
 
-/* The owner's number, and the container if it is known, a line each. */
-enum { TEXT_BYTES = 16 + CKT_LIMIT_NAME_MAX + 1 };
+/* The owner's number, the container if it is known, and how its GPU is shared in space, a line each. */
+enum { TEXT_BYTES = 16 + CKT_LIMIT_NAME_MAX + 1 + CKT_MPS_NOTE + 1 };
 
 static void name_file(const struct ckt_server *server, const char *id, const char *suffix,
 	char ret_path[CKT_PATH_MAX])
@@ -41,11 +41,12 @@ static int write_text(const char *path, const char *text)
 
 void ckt_owner_file_write(const struct ckt_session *session)
 {
-	char path[CKT_PATH_MAX], fresh[CKT_PATH_MAX], text[TEXT_BYTES];
+	char path[CKT_PATH_MAX], fresh[CKT_PATH_MAX], text[TEXT_BYTES], space[CKT_MPS_NOTE];
 	name_file(session->server, session->id, SUFFIX, path);
 	name_file(session->server, session->id, FRESH, fresh);
-	snprintf(text, sizeof text, "%" PRIu32 "\n%s%s", session->uid, session->container,
-		*session->container ? "\n" : "");
+	ckt_mps_note(session, space);
+	snprintf(text, sizeof text, "%" PRIu32 "\n%s%s%s%s", session->uid, session->container,
+		*session->container || *space ? "\n" : "", space, *space ? "\n" : "");
 	int result = write_text(fresh, text);
 	if (!result && rename(fresh, path))
 		result = -errno;
@@ -56,14 +57,34 @@ void ckt_owner_file_write(const struct ckt_session *session)
 		path, strerror(-result));
 }
 
-bool ckt_owner_file_read(struct ckt_session *session, uint32_t *ret_owner)
+/* The bytes, with 0 behind them. */
+static ssize_t read_text(const struct ckt_session *session, char ret_text[TEXT_BYTES])
 {
-	char path[CKT_PATH_MAX], text[TEXT_BYTES] = "", *end;
+	char path[CKT_PATH_MAX];
 	name_file(session->server, session->id, SUFFIX, path);
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+	ssize_t n = fd >= 0 ? read(fd, ret_text, TEXT_BYTES - 1) : -1;
 	if (fd >= 0)
 		close(fd);
+	ret_text[n > 0 ? n : 0] = 0;
+	return n;
+}
+
+void ckt_owner_file_read_space(const struct ckt_session *session, char ret_note[CKT_MPS_NOTE])
+{
+	char text[TEXT_BYTES], *rest = text;
+	*ret_note = 0;
+	if (read_text(session, text) <= 0 || !strsep(&rest, "\n") || !strsep(&rest, "\n") || !rest)
+		return;
+	rest[strcspn(rest, "\n")] = 0;
+	if (strlen(rest) < CKT_MPS_NOTE)
+		strcpy(ret_note, rest);
+}
+
+bool ckt_owner_file_read(struct ckt_session *session, uint32_t *ret_owner)
+{
+	char text[TEXT_BYTES], *end;
+	ssize_t n = read_text(session, text);
 	unsigned long long owner = strtoull(text, &end, 10);
 	if (n <= 0 || end == text || *end != '\n' || owner > UINT32_MAX)
 		return false;

@@ -83,6 +83,7 @@ static int adopt(struct ckt_server *server, const char *id)
 		return result;
 	}
 	session->uid_group = ckt_uid_group_adopt(server, uid);
+	ckt_mps_adopt(session);
 	ckt_worker_cgroup_adopt(server, pid, session->cgroup);
 	session->phase = CKT_SESSION_LIVE;
 	/* Until its worker has answered: nothing is ended on a doubt. */

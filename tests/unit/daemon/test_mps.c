@@ -1,62 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/daemon/session/mps.c: who shares a daemon, how many, and its end. */
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "fake_mps.h"
-#include "server/daemon/session/mps.h"
+#include "mps_server.h"
 
 static struct ckt_worker_user user;
 static struct ckt_mps_variables variables;
-
-static char kept_dir[CKT_PATH_MAX];
-static unsigned kept_gpus;
-
-static void begin(void)
-{
-	strcpy(kept_dir, server.socket_dir);
-	kept_gpus = server.driver.gpu_count;
-	setenv("CRICKET_MPS_CONTROL", fake_mps(), 1);
-	snprintf(server.socket_dir, sizeof server.socket_dir, "%s", path_in("mps.d"));
-	mkdir(server.socket_dir, 0700);
-	server.options.share = (char *)"space";
-	server.driver.gpu_count = 1;
-	ckt_mps_init(&server);
-	MUST(server.mps != NULL, true);
-}
-
-static int count(void)
-{
-	struct dirent *entry;
-	int found = 0;
-	DIR *dir = opendir(server.socket_dir);
-	while (dir && (entry = readdir(dir)))
-		found += strncmp(entry->d_name, "mps-", 4) == 0;
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-static bool is_count(void *data)
-{
-	return count() == *(int *)data;
-}
-
-static void end(void)
-{
-	ckt_mps_fini(&server);
-	IS(count(), 0);
-	rmdir(server.socket_dir);
-	strcpy(server.socket_dir, kept_dir);
-	server.options.share = NULL;
-	server.driver.gpu_count = kept_gpus;
-	unlink(path_in("told"));
-	unsetenv("CRICKET_MPS_CONTROL");
-}
 
 static bool join(struct ckt_session *session)
 {
@@ -251,27 +202,6 @@ static void test_wants_end(void)
 	session_drop(other);
 }
 
-/* Directories of an earlier server; a daemon that has members stays for the next one. */
-static void test_next_server(void)
-{
-	struct ckt_session *session = session_new("0000000000e0");
-	begin();
-	YES(join(session));
-	ckt_mps_fini(&server);
-	IS(count(), 1);
-	session->mps = (struct ckt_mps_member){0};
-	/* Its worker lives, and is not of this server. */
-	session->child = false;
-	ckt_mps_init(&server);
-	IS(count(), 1);
-	session->child = true;
-	ckt_mps_leave(session);
-	IS(count(), 0);
-	HAS(read_file(path_in("told")), "quit\n");
-	end();
-	session_drop(session);
-}
-
 UNIT_SUITE(mps, {"members", test_members}, {"full", test_full}, {"kinds", test_kinds},
 	{"broken", test_broken}, {"fault", test_fault}, {"unusable", test_unusable},
-	{"wants end", test_wants_end}, {"next server", test_next_server})
+	{"wants end", test_wants_end})

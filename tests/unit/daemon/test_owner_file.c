@@ -31,6 +31,17 @@ static void test_file(void)
 		YES(ckt_owner_file_read(session, &owner));
 		IS(owner, owners[i]);
 	}
+	/* The third line is about its MPS; the second may be empty. */
+	char note[CKT_MPS_NOTE];
+	write_file(file_of(session->id, ".owner"), "5\n\na note\n", 0600);
+	YES(ckt_owner_file_read(session, &owner));
+	TEXT(session->container, "");
+	ckt_owner_file_read_space(session, note);
+	TEXT(note, "a note");
+	write_file(file_of(session->id, ".owner"), "5\n/a\n", 0600);
+	ckt_owner_file_read_space(session, note);
+	TEXT(note, "");
+	ckt_owner_file_write(session);
 	IS(stat(file_of(session->id, ".owner"), &status), 0);
 	IS(status.st_mode & 0777, 0600);
 	/* Cut off, too large, no number, a link. */
