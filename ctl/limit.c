@@ -53,10 +53,26 @@ static int change(const struct ckt_ctl_args *args, uint32_t proc, const char *do
 	return status;
 }
 
+/* Who agrees should know to what. */
+static void warn_of_group(const struct ckt_ctl_args *args)
+{
+	static const char word[] = "share-group=";
+	for (int i = 2; i < args->word_count; i++)
+		if (!strncmp(args->words[i], word, strlen(word)) &&
+			strcmp(args->words[i] + strlen(word), "none") != 0)
+			fprintf(stderr,
+				"cricketctl: sessions in space of all owners of %s have one user and one fault domain: a kernel that fails ends all of them (cricket-server(8))\n",
+				args->words[i]);
+}
+
 static int set(const struct ckt_ctl_args *args)
 {
-	return args->word_count < 3 ? wrong("write whom the limit is for, and what it is")
-				    : change(args, CKT_CONTROL_LIMIT_SET, "set");
+	if (args->word_count < 3)
+		return wrong("write whom the limit is for, and what it is");
+	int status = change(args, CKT_CONTROL_LIMIT_SET, "set");
+	if (status == CKT_EXIT_DONE)
+		warn_of_group(args);
+	return status;
 }
 
 static int clear(const struct ckt_ctl_args *args)

@@ -200,10 +200,11 @@ const struct ckt_ctl_command ckt_ctl_commands[] = {
 		ckt_ctl_place,
 		"least-loaded: the most free memory on a GPU.  pack: the least that still has room.  spread: the fewest sessions for each GPU.\n",
 		.first_words = "least-loaded pack spread"},
-	{"limit", 1, 12, false, "",
+	{"limit", 1, 13, false, "",
 		"limit set session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME [memory=SIZE] [swap=SIZE]\n"
 		"             [share=PERCENT] [cap=PERCENT] [class=latency|best-effort] [priority=N] [sessions=N]\n"
 		"             [gpus=LIST] [when-full=fail|wait|swap] [share-mode=time|space]\n"
+		"             [share-group=NAME|none]\n"
 		"       limit show\n"
 		"       limit clear session=ID|user=NAME|container=CGROUP|job=NAME|token=NAME",
 		"what sessions of one owner may have together", ckt_ctl_limit,

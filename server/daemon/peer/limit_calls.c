@@ -4,7 +4,8 @@
  *
  * Administrators set all; operators those of sessions and tokens of their projects.  What belongs to
  * nobody in particular (a container, a job, a user of this host) is for administrators: with a limit
- * one can stop others.  Nobody limits oneself, because then one could also lift one's own limit.
+ * one can stop others.  So is a share-group=: with it one owner reaches another.  Nobody limits oneself, because
+ * then one could also lift one's own limit.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +25,14 @@ bool ckt_control_is_administrator(const struct ckt_peer *peer)
 		(facts.token && facts.role == CKT_ROLE_ADMINISTRATOR);
 }
 
+/* Or what is there of that key: then it is taken away. */
+static bool is_about_group(const struct ckt_peer *peer, const struct ckt_limit_rule *rule)
+{
+	const struct ckt_limit_rule *found =
+		ckt_limit_table_find(&peer->server->ledger.limits, rule);
+	return (rule->sets | (!rule->sets && found ? found->sets : 0)) & CKT_LIMIT_SETS_SHARE_GROUP;
+}
+
 static bool may_limit(const struct ckt_peer *peer, const struct ckt_limit_rule *rule)
 {
 	const struct ckt_session *session =
@@ -32,7 +41,8 @@ static bool may_limit(const struct ckt_peer *peer, const struct ckt_limit_rule *
 		: rule->key == CKT_LIMIT_TOKEN ? rule->owner
 					       : CKT_UID_UNKNOWN;
 	return ckt_control_is_administrator(peer) ||
-		(owner != CKT_UID_UNKNOWN && ckt_peer_control_facts(peer, owner).operates);
+		(owner != CKT_UID_UNKNOWN && !is_about_group(peer, rule) &&
+			ckt_peer_control_facts(peer, owner).operates);
 }
 
 /* "session=PREFIX ..." with the whole id, where the peer may see one such session. */

@@ -17,6 +17,13 @@ struct ckt_identity ckt_identity_of_owner(uint32_t owner)
 		.uid = owner};
 }
 
+struct ckt_identity ckt_identity_of_share_group(const char *name)
+{
+	struct ckt_identity identity = {.kind = CKT_IDENTITY_SHARE_GROUP};
+	snprintf(identity.group, sizeof identity.group, "%s", name);
+	return identity;
+}
+
 struct ckt_identity ckt_identity_of(const struct ckt_auth_peer *who)
 {
 	struct ckt_identity identity = {.kind = CKT_IDENTITY_ADDRESS};
@@ -67,6 +74,9 @@ void ckt_identity_file_name(
 {
 	if (identity->kind == CKT_IDENTITY_USER || identity->kind == CKT_IDENTITY_TOKEN)
 		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "%u", identity->uid);
+	else if (identity->kind == CKT_IDENTITY_SHARE_GROUP)
+		/* No number begins like that. */
+		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "@%.14s", identity->group);
 	else
 		snprintf(ret_name, CKT_IDENTITY_FILE_NAME, "%s",
 			identity->kind == CKT_IDENTITY_NEXT ? "next" : "anonymous");

@@ -21,12 +21,16 @@ struct ckt_identity {
 		CKT_IDENTITY_ADDRESS,
 		CKT_IDENTITY_USER,
 		CKT_IDENTITY_TOKEN, /* or a certificate: see rpc/token_file.h */
-		CKT_IDENTITY_NEXT   /* whoever comes next: of warm workers (warm_workers.h) */
+		CKT_IDENTITY_NEXT,  /* whoever comes next: of warm workers (warm_workers.h) */
+		CKT_IDENTITY_SHARE_GROUP /* owners that agree to share in space: of their workers (mps.h) */
 	} kind;
 	uint32_t
 		uid; /* CKT_IDENTITY_USER; CKT_IDENTITY_TOKEN: its owner number, rpc/token_file.h */
-	/* CKT_IDENTITY_ADDRESS: IPv4 as ::ffff:a.b.c.d, IPv6 with its last 64 bits zero */
-	uint8_t network[16];
+	union {
+		/* CKT_IDENTITY_ADDRESS: IPv4 as ::ffff:a.b.c.d, IPv6 with its last 64 bits zero */
+		uint8_t network[16];
+		char group[16]; /* CKT_IDENTITY_SHARE_GROUP: its name, with zeros behind it */
+	};
 };
 
 /* The identity before the hello: as the kernel reports the peer. */
@@ -41,9 +45,11 @@ struct ckt_identity ckt_identity_of_owner(uint32_t owner);
 int ckt_identity_of_certificate(const void *der, size_t size_bytes,
 	struct ckt_certificate *ret_certificate, struct ckt_identity *ret_identity,
 	char *ret_message, size_t message_size);
+/* The owners of this share-group= (limit_rule.h) together. */
+struct ckt_identity ckt_identity_of_share_group(const char *name);
 bool ckt_identity_same(const struct ckt_identity *a, const struct ckt_identity *b);
 enum { CKT_IDENTITY_FILE_NAME = 16 };
-/* A name for files: the owner's number, "next", or "anonymous" for all that have none. */
+/* A name for files: the owner's number, "next", "@GROUP", or "anonymous" for all that have none. */
 void ckt_identity_file_name(
 	const struct ckt_identity *identity, char ret_name[CKT_IDENTITY_FILE_NAME]);
 /* Root or the server's own user: both can end every session anyway. */

@@ -267,6 +267,15 @@ static int take_share_mode(struct ckt_limit_rule *rule, const char *value)
 	return ckt_share_mode_parse(value, &rule->share_mode);
 }
 
+/* "none" replaces what an earlier rule says. */
+static int take_share_group(struct ckt_limit_rule *rule, const char *value)
+{
+	if (!ckt_token_name_is_good(value) || strlen(value) > CKT_SHARE_GROUP_MAX)
+		return -EINVAL;
+	strcpy(rule->share_group, strcmp(value, "none") ? value : "");
+	return 0;
+}
+
 static int take_when_full(struct ckt_limit_rule *rule, const char *value)
 {
 	return ckt_when_full_parse(value, &rule->when_full);
@@ -290,6 +299,8 @@ static const struct {
 	{"gpus", "write the driver's numbers, such as 0,2-3", CKT_LIMIT_SETS_GPUS, take_gpus},
 	{"when-full", "write fail, wait or swap", CKT_LIMIT_SETS_WHEN_FULL, take_when_full},
 	{"share-mode", "write time or space", CKT_LIMIT_SETS_SHARE_MODE, take_share_mode},
+	{"share-group", "write 1 to 14 of a-z, 0-9, '.', '_' and '-', or none",
+		CKT_LIMIT_SETS_SHARE_GROUP, take_share_group},
 };
 
 static int take_value(
@@ -309,7 +320,7 @@ static int take_value(
 		return 0;
 	}
 	return bad(ret_message, message_size,
-		"'%.80s': write memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus=, when-full= or share-mode=",
+		"'%.80s': write memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus=, when-full=, share-mode= or share-group=",
 		word);
 }
 
@@ -337,7 +348,12 @@ int ckt_limit_rule_parse(
 	}
 	if (count == 1)
 		return bad(ret_message, message_size,
-			"'%s=%.80s': nothing is limited: add memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus=, when-full= or share-mode=",
+			"'%s=%.80s': nothing is limited: add memory=, swap=, share=, cap=, priority=, class=, sessions=, gpus=, when-full=, share-mode= or share-group=",
+			keys[ret_rule->key], ret_rule->name);
+	if (count && ret_rule->sets & CKT_LIMIT_SETS_SHARE_GROUP &&
+		ret_rule->key != CKT_LIMIT_USER && ret_rule->key != CKT_LIMIT_TOKEN)
+		return bad(ret_message, message_size,
+			"'%s=%.80s': share-group= names owners: write it for user= or token=, because anybody can call a job by that name",
 			keys[ret_rule->key], ret_rule->name);
 	return count ? 0 : -ENODATA;
 }
@@ -393,8 +409,11 @@ void ckt_limit_rule_text(const struct ckt_limit_rule *rule, char ret_text[CKT_LI
 		at += (size_t)snprintf(ret_text + at, size - at, " when-full=%s",
 			ckt_when_full_name(rule->when_full));
 	if (rule->sets & CKT_LIMIT_SETS_SHARE_MODE)
-		snprintf(ret_text + at, size - at, " share-mode=%s",
+		at += (size_t)snprintf(ret_text + at, size - at, " share-mode=%s",
 			ckt_share_mode_name(rule->share_mode));
+	if (rule->sets & CKT_LIMIT_SETS_SHARE_GROUP)
+		snprintf(ret_text + at, size - at, " share-group=%s",
+			*rule->share_group ? rule->share_group : "none");
 }
 
 /* ---- Whom they fit */
@@ -479,6 +498,8 @@ int ckt_limit_table_put(struct ckt_limit_table *table, const struct ckt_limit_ru
 		found->when_full = rule->when_full;
 	if (rule->sets & CKT_LIMIT_SETS_SHARE_MODE)
 		found->share_mode = rule->share_mode;
+	if (rule->sets & CKT_LIMIT_SETS_SHARE_GROUP)
+		strcpy(found->share_group, rule->share_group);
 	return 0;
 }
 
@@ -510,6 +531,13 @@ enum ckt_share_mode ckt_limit_table_share_mode(const struct ckt_limit_table *tab
 {
 	const struct ckt_limit_rule *rule = first_fit(table, subject, CKT_LIMIT_SETS_SHARE_MODE);
 	return rule ? rule->share_mode : otherwise;
+}
+
+const char *ckt_limit_table_share_group(
+	const struct ckt_limit_table *table, const struct ckt_limit_subject *subject)
+{
+	const struct ckt_limit_rule *rule = first_fit(table, subject, CKT_LIMIT_SETS_SHARE_GROUP);
+	return rule ? rule->share_group : "";
 }
 
 bool ckt_limit_table_remove(struct ckt_limit_table *table, const struct ckt_limit_rule *key)

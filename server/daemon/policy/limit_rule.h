@@ -35,6 +35,7 @@ enum {
 	CKT_LIMIT_LINE_MAX = 1023,
 	CKT_LIMIT_SESSIONS_MAX = 1000000,
 	CKT_LIMIT_PRIORITY_MAX = 100, /* and as much below 0 */
+	CKT_SHARE_GROUP_MAX = 14,     /* characters; a struct ckt_identity holds it */
 };
 
 /* The bits of what a rule sets. */
@@ -49,6 +50,7 @@ enum {
 	CKT_LIMIT_SETS_SWAP = 128,
 	CKT_LIMIT_SETS_WHEN_FULL = 256,
 	CKT_LIMIT_SETS_SHARE_MODE = 512,
+	CKT_LIMIT_SETS_SHARE_GROUP = 1024,
 };
 
 /* What becomes of an allocation that fits its owner's limits and does not fit the GPU now. */
@@ -76,6 +78,8 @@ struct ckt_limit_rule {
 	uint64_t gpus; /* bit N: the driver's GPU N */
 	enum ckt_when_full when_full;
 	enum ckt_share_mode share_mode;
+	/* "": none.  Of an owner alone (user=, token=): jobs and containers are what a client says. */
+	char share_group[CKT_SHARE_GROUP_MAX + 1];
 	bool live; /* set by cricketctl, not by a file */
 };
 
@@ -125,5 +129,8 @@ enum ckt_when_full ckt_limit_table_when_full(const struct ckt_limit_table *table
 	const struct ckt_limit_subject *subject, enum ckt_when_full otherwise);
 enum ckt_share_mode ckt_limit_table_share_mode(const struct ckt_limit_table *table,
 	const struct ckt_limit_subject *subject, enum ckt_share_mode otherwise);
+/* Which owners share GPUs in space with the subject's; "": none. */
+const char *ckt_limit_table_share_group(
+	const struct ckt_limit_table *table, const struct ckt_limit_subject *subject);
 bool ckt_limit_table_remove(struct ckt_limit_table *table, const struct ckt_limit_rule *key);
 void ckt_limit_table_free(struct ckt_limit_table *table);

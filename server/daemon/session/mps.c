@@ -236,8 +236,9 @@ static struct ckt_mps_daemon *make(struct ckt_session *session, const char *owne
 	if (result)
 		snprintf(ret_message, message_size, "the name of %.200s is too long for its pipes",
 			server->socket_dir);
+	const struct ckt_identity group = ckt_mps_group(session);
 	if (!result)
-		result = enter_group(daemon, &session->identity, ret_message, message_size);
+		result = enter_group(daemon, &group, ret_message, message_size);
 	if (!result && (result = start(daemon)))
 		snprintf(ret_message, message_size, "%s: %s", server->mps->program,
 			strerror(-result));
@@ -248,7 +249,10 @@ static struct ckt_mps_daemon *make(struct ckt_session *session, const char *owne
 		result = -ETIMEDOUT;
 	}
 	if (!result) {
-		ckt_info("GPU %u is shared in space by the sessions of owner %s: %s", gpu, owner,
+		ckt_info("GPU %u is shared in space by the sessions of owner %s%s: %s", gpu, owner,
+			group.kind == CKT_IDENTITY_SHARE_GROUP
+				? ", a share-group of owners with one user and one fault domain"
+				: "",
 			daemon->place.directory);
 		return daemon;
 	}
@@ -299,6 +303,15 @@ struct ckt_mps_kind ckt_mps_kind_default(const struct ckt_server *server)
 		.space = share && !strcmp(share, "space") && has_group && !obstacle(server)};
 }
 
+/* Who restores for others does not know for whom. */
+static const char *group_named(const struct ckt_session *session)
+{
+	const struct ckt_limit_subject subject = ckt_lease_subject(session);
+	return session->unclaimed || (session->restore && session->claimant.for_others)
+		? ""
+		: ckt_limit_table_share_group(&session->server->ledger.limits, &subject);
+}
+
 struct ckt_mps_kind ckt_mps_kind_of(const struct ckt_session *session)
 {
 	const struct ckt_server *server = session->server;
@@ -309,14 +322,31 @@ struct ckt_mps_kind ckt_mps_kind_of(const struct ckt_session *session)
 			tell_once(server->mps, why);
 		kind.space = false;
 	}
-	if (kind.space)
-		ckt_turn_bounds(session, &kind.percent, &kind.below);
+	if (!kind.space)
+		return kind;
+	ckt_turn_bounds(session, &kind.percent, &kind.below);
+	strcpy(kind.group, group_named(session));
 	return kind;
+}
+
+struct ckt_identity ckt_mps_group(const struct ckt_session *session)
+{
+	const struct ckt_mps_kind kind =
+		session->warm ? session->mps.asked : ckt_mps_kind_of(session);
+	return *kind.group ? ckt_identity_of_share_group(kind.group) : session->identity;
+}
+
+bool ckt_mps_in_group(const struct ckt_session *session, bool *ret_agreed)
+{
+	const char *group = session->mps.asked.group;
+	*ret_agreed = session->mps.daemon && *group && !strcmp(group, group_named(session));
+	return session->mps.daemon && *group;
 }
 
 bool ckt_mps_same_kind(const struct ckt_mps_kind *a, const struct ckt_mps_kind *b)
 {
-	return a->space == b->space && a->percent == b->percent && a->below == b->below;
+	return a->space == b->space && a->percent == b->percent && a->below == b->below &&
+		!strcmp(a->group, b->group);
 }
 
 static void fill_variables(const struct ckt_mps_daemon *daemon, const struct ckt_mps_kind *kind,
@@ -339,7 +369,8 @@ static struct ckt_mps_daemon *daemon_for(struct ckt_session *session,
 {
 	struct ckt_mps *mps = session->server->mps;
 	char owner[CKT_IDENTITY_FILE_NAME], message[CKT_PATH_MAX + 512] = "";
-	ckt_identity_file_name(&session->identity, owner);
+	const struct ckt_identity group = ckt_mps_group(session);
+	ckt_identity_file_name(&group, owner);
 	struct ckt_mps_daemon *daemon = find(mps, owner, user, gpu);
 	if (!daemon && ckt_net_now_ms() >= mps->again_ms)
 		daemon = make(session, owner, user, gpu, message, sizeof message);

@@ -2,6 +2,8 @@
 /*
  * Sharing a GPU in space (--share space): the sessions of one owner that have the same GPU first are clients of one
  * MPS control daemon, which the server starts as their user, inside of what their group shares (group_domain.h).
+ * Owners whom an administrator named with one share-group= are one owner in this: their workers in space have one
+ * user, one domain and one daemon.  Those in time stay apart.
  *
  *	          first session        last one gone          ended            removed
  *	(none) ----------------> RUNS ---------------> QUITS -------> REMOVES ---------> (none)
@@ -26,10 +28,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "server/daemon/policy/identity.h"
 #include "server/daemon/policy/limit_rule.h"
 
 struct ckt_group_domain;
-struct ckt_identity;
 struct ckt_mps_daemon;
 struct ckt_server;
 struct ckt_session;
@@ -46,8 +48,9 @@ enum {
 /* What a worker is told before it opens the driver; it cannot change. */
 struct ckt_mps_kind {
 	bool space;
-	unsigned percent; /* of the processors; 0: all */
-	bool below;       /* other clients go first */
+	unsigned percent;                    /* of the processors; 0: all */
+	bool below;                          /* other clients go first */
+	char group[CKT_SHARE_GROUP_MAX + 1]; /* of owners that agree; "": its owner alone */
 };
 
 /* NAME=VALUE; empty ones are none. */
@@ -81,6 +84,13 @@ void ckt_mps_fini(struct ckt_server *server);
 struct ckt_mps_kind ckt_mps_kind_default(const struct ckt_server *server);
 /* What its limits and the server say, and this host allows. */
 struct ckt_mps_kind ckt_mps_kind_of(const struct ckt_session *session);
+/*
+ * Whose workers its worker belongs to, by user, group_domain.h and MPS: its owner's, or those of all owners of its
+ * share-group=.
+ */
+struct ckt_identity ckt_mps_group(const struct ckt_session *session);
+/* Whether it is with other owners, and a session of its owner's that starts now would be, too. */
+bool ckt_mps_in_group(const struct ckt_session *session, bool *ret_agreed);
 bool ckt_mps_same_kind(const struct ckt_mps_kind *a, const struct ckt_mps_kind *b);
 /*
  * For a session whose worker is about to start as this user in this domain.  May wait a moment for a new daemon.

@@ -109,6 +109,9 @@ void ckt_mps_adopt(struct ckt_session *session)
 	daemon->members++;
 	session->mps = (struct ckt_mps_member){.daemon = daemon,
 		.asked = {.space = true, .percent = note.percent, .below = note.below}};
+	if (*note.owner == '@')
+		snprintf(session->mps.asked.group, sizeof session->mps.asked.group, "%.14s",
+			note.owner + 1);
 }
 
 /* ---- Daemons of nobody's */

@@ -50,21 +50,61 @@ static int listen_for(
 	return result;
 }
 
+/* A user, a network and a /dev/shm with the workers of this group. */
+static int enter_group(struct ckt_session *session, const struct ckt_identity *group,
+	struct ckt_worker_user *ret_user, char *ret_message, size_t message_size)
+{
+	struct ckt_server *server = session->server;
+	int result =
+		ckt_uid_group_join(server, group, &session->uid_group, ret_message, message_size);
+	if (result == -EUSERS && !session->warm && ckt_warm_free_ids(server))
+		result = ckt_uid_group_join(
+			server, group, &session->uid_group, ret_message, message_size);
+	ckt_uid_group_user(server, session->uid_group, ret_user);
+	return result ? result
+		      : ckt_group_domain_join(server, group, ret_user, &session->domain,
+				ret_message, message_size);
+}
+
+static void leave_group(struct ckt_session *session)
+{
+	ckt_group_domain_leave(session->domain);
+	ckt_uid_group_leave(session->uid_group);
+	session->domain = NULL;
+	session->uid_group = NULL;
+}
+
+/* ret_in_space: the variables are its worker's. */
+static int join_group(struct ckt_session *session, struct ckt_worker_user *ret_user,
+	struct ckt_mps_variables *ret_variables, bool *ret_in_space, char *ret_message,
+	size_t message_size)
+{
+	const struct ckt_identity group = ckt_mps_group(session);
+	int result = enter_group(session, &group, ret_user, ret_message, message_size);
+	*ret_in_space = !result && ckt_mps_join(session, ret_user, ret_variables);
+	if (*ret_in_space || group.kind != CKT_IDENTITY_SHARE_GROUP)
+		return result;
+	/* With other owners it is for the sake of space alone. */
+	leave_group(session);
+	return enter_group(session, &session->identity, ret_user, ret_message, message_size);
+}
+
+/* The place of compiled kernels that is a group's /dev/shm is not for several owners. */
+static const struct ckt_identity *owner_of_cache(const struct ckt_session *session)
+{
+	bool agreed;
+	return session->uid_group && ckt_mps_in_group(session, &agreed) ? NULL : &session->identity;
+}
+
 /* Without a compiler the soft GPU interprets. */
 static int spawn_with(struct ckt_session *session, const struct ckt_worker_user *user,
 	const struct ckt_spawn_descriptors *passed, char *ret_message, size_t message_size)
 {
 	struct ckt_spawn_descriptors all = *passed;
-	struct ckt_mps_variables variables;
 	all.compiler = ckt_compiler_connect(session->server->compiler);
-	int result = ckt_group_domain_join(session->server, &session->identity, user,
-		&session->domain, ret_message, message_size);
 	all.domain = session->domain;
-	if (!result && ckt_mps_join(session, user, &variables))
-		all.mps = &variables;
-	if (!result)
-		result = ckt_spawn_worker(session->server, &session->identity, user, &all,
-			&session->pid, ret_message, message_size);
+	int result = ckt_spawn_worker(session->server, owner_of_cache(session), user, &all,
+		&session->pid, ret_message, message_size);
 	if (all.compiler >= 0)
 		close(all.compiler);
 	return result;
@@ -94,12 +134,10 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 {
 	struct ckt_spawn_descriptors passed = {.listener = -1, .refused = -1, .compiler = -1};
 	struct ckt_worker_user user;
+	struct ckt_mps_variables variables;
+	bool in_space;
 	ckt_worker_bounds_make_room(session->server);
-	int result = ckt_uid_group_join(session->server, &session->identity, &session->uid_group,
-		ret_message, message_size);
-	if (result == -EUSERS && !session->warm && ckt_warm_free_ids(session->server))
-		result = ckt_uid_group_join(session->server, &session->identity,
-			&session->uid_group, ret_message, message_size);
+	int result = join_group(session, &user, &variables, &in_space, ret_message, message_size);
 	if (!result)
 		result = make_cgroup(session, ret_message, message_size);
 	if (!result)
@@ -107,7 +145,7 @@ static int spawn(struct ckt_session *session, char *ret_message, size_t message_
 	if (result)
 		return result;
 	passed.cgroup = session->cgroup;
-	ckt_uid_group_user(session->server, session->uid_group, &user);
+	passed.mps = in_space ? &variables : NULL;
 	/* Workers may rely on blocking mode. */
 	fcntl(passed.listener, F_SETFL, fcntl(passed.listener, F_GETFL) & ~O_NONBLOCK);
 	if (ckt_spawn_cage_is_on(session->server))

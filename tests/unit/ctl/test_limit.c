@@ -34,6 +34,16 @@ static void test_change(void)
 	answer(CKT_CONTROL_LIMIT_SET, CKT_CONTROL_REFUSED);
 	IS(run(ckt_ctl_limit, args, "set", "job=a", "memory=8X", NULL), CKT_EXIT_REFUSED);
 	HAS(err, "that is why");
+	/* Who has a share-group hears what that means, once it is set. */
+	answer(CKT_CONTROL_LIMIT_SET, CKT_CONTROL_REFUSED);
+	run(ckt_ctl_limit, args, "set", "user=a", "share-group=lab", NULL);
+	CU_ASSERT_PTR_NULL(strstr(err, "fault domain"));
+	answer(CKT_CONTROL_LIMIT_SET, CKT_CONTROL_OK);
+	IS(run(ckt_ctl_limit, args, "set", "user=a", "share-group=none", NULL), CKT_EXIT_DONE);
+	CU_ASSERT_PTR_NULL(strstr(err, "fault domain"));
+	answer(CKT_CONTROL_LIMIT_SET, CKT_CONTROL_OK);
+	IS(run(ckt_ctl_limit, args, "set", "user=a", "share-group=lab", NULL), CKT_EXIT_DONE);
+	HAS(err, "all owners of share-group=lab have one user and one fault domain");
 	answer(CKT_CONTROL_LIMIT_CLEAR, CKT_CONTROL_OK);
 	IS(run(ckt_ctl_limit, json, "clear", "job=a", NULL), CKT_EXIT_DONE);
 	asked(CKT_CONTROL_LIMIT_CLEAR, "job=a");

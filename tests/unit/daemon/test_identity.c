@@ -62,7 +62,8 @@ static void test_names(void)
 		const char *name;
 	} cases[] = {{{.kind = CKT_IDENTITY_USER, .uid = 7}, "7"},
 		{{.kind = CKT_IDENTITY_ADDRESS}, "anonymous"}, {{0}, "anonymous"},
-		{{.kind = CKT_IDENTITY_NEXT}, "next"}};
+		{{.kind = CKT_IDENTITY_NEXT}, "next"},
+		{{.kind = CKT_IDENTITY_SHARE_GROUP, .group = "lab-14-letters"}, "@lab-14-letters"}};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char name[CKT_IDENTITY_FILE_NAME];
 		ckt_identity_file_name(&cases[i].identity, name);

@@ -84,6 +84,49 @@ static void test_share_mode(void)
 	ckt_limit_table_free(&table);
 }
 
+/* Owners that agree: named by user= and token= alone. */
+static void test_share_group(void)
+{
+	struct ckt_limit_table table = {0};
+	char text[CKT_LIMIT_LINE_MAX + 1];
+	const struct ckt_limit_subject
+		alice = {.session = "",
+			.container = "/x",
+			.job = "lab",
+			.owner = ckt_owner_of_token("7")},
+		user = {.session = "", .container = "/x", .job = "lab", .owner = 7},
+		nobody = {.session = "", .container = "/x", .job = "lab", .owner = CKT_UID_UNKNOWN};
+	MUST(parse("token=7 share-group=lab-14-letters"), 0);
+	ckt_limit_rule_text(&rule, text);
+	TEXT(text, "token=7 share-group=lab-14-letters");
+	MUST(ckt_limit_table_put(&table, &rule), 0);
+	TEXT(ckt_limit_table_share_group(&table, &alice), "lab-14-letters");
+	/* A user of that name, or who says a job of it, is another. */
+	TEXT(ckt_limit_table_share_group(&table, &user), "");
+	TEXT(ckt_limit_table_share_group(&table, &nobody), "");
+	MUST(parse("token=7 share-group=none"), 0);
+	ckt_limit_rule_text(&rule, text);
+	TEXT(text, "token=7 share-group=none");
+	MUST(ckt_limit_table_put(&table, &rule), 0);
+	TEXT(ckt_limit_table_share_group(&table, &alice), "");
+	ckt_limit_table_free(&table);
+	static const char *const keys_refused[] = {"job=lab share-group=lab",
+		"container=/x share-group=lab", "session=0123456789ab share-group=lab",
+		"job=lab share-group=none"};
+	for (unsigned i = 0; i < COUNT(keys_refused); i++) {
+		IS(parse(keys_refused[i]), -EINVAL);
+		HAS(message, "write it for user= or token=");
+	}
+	/* A comment after one that was refused. */
+	IS(parse("# nothing"), -ENODATA);
+	static const char *const names[] = {"", "@lab", "../lab", "Lab", "lab-of-15-chars", "-lab"};
+	for (unsigned i = 0; i < COUNT(names); i++) {
+		snprintf(text, sizeof text, "user=7 share-group=%s", names[i]);
+		IS(parse(text), -EINVAL);
+		HAS(message, "write 1 to 14 of a-z");
+	}
+}
+
 static void test_refuse(void)
 {
 	static const struct {
@@ -185,5 +228,5 @@ static void test_table(void)
 	ckt_limit_table_free(&table);
 }
 
-UNIT_SUITE(limit_rule, {"share mode", test_share_mode}, {"parse", test_parse},
-	{"refuse", test_refuse}, {"fit", test_fit}, {"table", test_table})
+UNIT_SUITE(limit_rule, {"share mode", test_share_mode}, {"share group", test_share_group},
+	{"parse", test_parse}, {"refuse", test_refuse}, {"fit", test_fit}, {"table", test_table})

@@ -43,6 +43,63 @@ static void test_members(void)
 	session_drop(other);
 }
 
+static void put(const char *line)
+{
+	struct ckt_limit_rule rule;
+	char text[256];
+	MUST(ckt_limit_rule_parse(line, &rule, text, sizeof text), 0);
+	MUST(ckt_limit_table_put(&server.ledger.limits, &rule), 0);
+}
+
+/* Owners that an administrator named have one daemon, and one alone once it is named no more. */
+static void test_group(void)
+{
+	struct ckt_session *one = session_new("0000000000e0"), *two = session_new("0000000000e1"),
+			   *other = session_new("0000000000e2"),
+			   *later = session_new("0000000000e3");
+	struct ckt_session *all[] = {one, two, other, later};
+	static const uint32_t owners[] = {4711, 4712, 4713, 4712};
+	char name[CKT_IDENTITY_FILE_NAME];
+	bool agreed;
+	begin();
+	put("user=4711 share-group=lab");
+	put("user=4712 share-group=lab");
+	for (unsigned i = 0; i < COUNT(all); i++) {
+		all[i]->uid = owners[i];
+		all[i]->identity = ckt_identity_of_owner(owners[i]);
+	}
+	const struct ckt_identity group = ckt_mps_group(one), own = ckt_mps_group(other);
+	ckt_identity_file_name(&group, name);
+	TEXT(name, "@lab");
+	YES(ckt_identity_same(&own, &other->identity));
+	YES(join(one) && join(two) && join(other));
+	YES(one->mps.daemon == two->mps.daemon);
+	YES(other->mps.daemon != one->mps.daemon);
+	YES(ckt_mps_in_group(one, &agreed) && agreed);
+	NO(ckt_mps_in_group(other, &agreed));
+	put("user=4712 share-group=none");
+	YES(ckt_mps_in_group(two, &agreed));
+	NO(agreed);
+	YES(join(later));
+	YES(later->mps.daemon != one->mps.daemon);
+	NO(ckt_mps_same_kind(&later->mps.asked, &two->mps.asked));
+	/* Who restores for others, and what is in time, is in none. */
+	put("user=4711 share-mode=time");
+	const struct ckt_identity in_time = ckt_mps_group(one);
+	YES(ckt_identity_same(&in_time, &one->identity));
+	put("user=4711 share-mode=space");
+	one->restore = one->claimant.for_others = true;
+	const struct ckt_identity for_others = ckt_mps_group(one);
+	YES(ckt_identity_same(&for_others, &one->identity));
+	ckt_limit_table_free(&server.ledger.limits);
+	for (unsigned i = 0; i < COUNT(all); i++)
+		ckt_mps_leave(all[i]);
+	YES(run_until(is_count, &(int){0}));
+	end();
+	for (unsigned i = 0; i < COUNT(all); i++)
+		session_drop(all[i]);
+}
+
 static void test_full(void)
 {
 	struct ckt_session *sessions[CKT_MPS_MEMBERS_MAX + 1];
@@ -202,6 +259,6 @@ static void test_wants_end(void)
 	session_drop(other);
 }
 
-UNIT_SUITE(mps, {"members", test_members}, {"full", test_full}, {"kinds", test_kinds},
-	{"broken", test_broken}, {"fault", test_fault}, {"unusable", test_unusable},
-	{"wants end", test_wants_end})
+UNIT_SUITE(mps, {"members", test_members}, {"group", test_group}, {"full", test_full},
+	{"kinds", test_kinds}, {"broken", test_broken}, {"fault", test_fault},
+	{"unusable", test_unusable}, {"wants end", test_wants_end})

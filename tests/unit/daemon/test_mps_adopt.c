@@ -119,6 +119,15 @@ static void test_notes(void)
 		ckt_mps_adopt(session);
 		IS(session->mps.daemon != NULL, i == COUNT(notes));
 	}
+	TEXT(session->mps.asked.group, "");
+	ckt_mps_leave(session);
+	YES(run_until(is_count, &(int){0}));
+	/* Of owners that agreed. */
+	MUST(mkdir(path, 0700), 0);
+	snprintf(text, sizeof text, "%.200s/%s.owner", server.socket_dir, session->id);
+	write_file(text, "1001\n\nmps-abcdef01 @lab 0 0 0\n", 0600);
+	ckt_mps_adopt(session);
+	TEXT(session->mps.asked.group, "lab");
 	ckt_mps_leave(session);
 	YES(run_until(is_count, &(int){0}));
 	ckt_owner_file_remove(&server, session->id);
