@@ -11,6 +11,8 @@
 struct ckt_ctl_sharings {
 	ckt_control_sharing *list; /* with texts of its own */
 	size_t count;
+	ckt_control_share_group *groups; /* likewise */
+	size_t group_count;
 };
 
 /* Of all sessions that the server shows us; none of one that is older.  Freed by the caller. */

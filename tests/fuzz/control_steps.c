@@ -45,6 +45,7 @@ static const struct control_routine calls[] = {
 	[CKT_CONTROL_SWAP_LOOK] = ROUTINE(ckt_control_session_args),
 	[CKT_CONTROL_QUANTA] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_SHARINGS] = ROUTINE(ckt_control_list_args),
+	[CKT_CONTROL_SHARE_GROUPS] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_UNPAUSE] = ROUTINE(ckt_control_session_args),
 	[CKT_CONTROL_PROGRESS] = ROUTINE(ckt_control_session_args),
 	[CKT_CONTROL_EVENTS] = ROUTINE(ckt_control_events_args),

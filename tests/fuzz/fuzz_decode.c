@@ -115,6 +115,7 @@ static const struct {
 	PROTOCOL(ckt_control_limits_res),
 	PROTOCOL(ckt_control_turns_res),
 	PROTOCOL(ckt_control_sharings_res),
+	PROTOCOL(ckt_control_share_groups_res),
 	PROTOCOL(ckt_control_quanta_res),
 	PROTOCOL(ckt_control_trace_args),
 	PROTOCOL(ckt_control_trace_res),

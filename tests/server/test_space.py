@@ -393,11 +393,11 @@ class Owners(Space):
         super().setUp()
         self.shown = {name: self.token(name) for name in ("alice", "bob")}
 
-    def of(self, server, owner):
+    def of(self, server, owner, job=""):
         server.address, kept = server.tcp, server.address
         os.rename(server.socket, server.socket + ".hidden")
         try:
-            return self.taker(server, CRICKET_TOKEN_FILE=self.shown[owner])
+            return self.taker(server, job, CRICKET_TOKEN_FILE=self.shown[owner])
         finally:
             os.rename(server.socket + ".hidden", server.socket)
             server.address = kept
@@ -481,6 +481,182 @@ class Subordinate(Owners):
         self.servers.append(server)
         server.tcp, server.address = server.address, "unix:" + server.socket
         return server
+
+
+class Agreed(Owners):
+    """Owners that agree to share in space: an administrator names them with one share-group=."""
+
+    def setUp(self):
+        super().setUp()
+        self.shown |= {"carol": self.token("carol")}
+        self.first = 210000 + os.getpid() % 1000 * 10
+
+    def test_mounts(self):
+        """As for owners that did not agree."""
+
+    test_users = test_mounts
+
+    def agreed(self, *options, rules=("token=alice share-group=lab", "token=bob share-group=lab"), uids=True, **more):
+        return self.space("--tokens", self.tokens, *(("--uid-range", f"{self.first}-{self.first + 9}") if uids else ()), *options, rules=rules, **more)
+
+    def one_of(self, server, owner, job=""):
+        """A program of that owner, its session and its worker's process ID."""
+        before = set(self.sharings(server))
+        taker = self.of(server, owner, job)
+        (session,) = set(self.sharings(server)) - before
+        return taker, session, self.worker_of(server, session)
+
+    def user_of(self, pid):
+        return os.stat(f"/proc/{pid}").st_uid
+
+    def groups(self, server):
+        return {session: (s["mode"], s["members"], s["group"], s["agreed"]) for session, s in self.sharings(server).items()}
+
+    def end_all(self, server, *takers):
+        for taker in takers:
+            taker.end()
+        self.gone(server)
+        server.stop()
+
+    def test_one_group(self):
+        """One daemon, one user and one /dev/shm for those who are named; who is not named has others, and what is in time, too."""
+        for uids in (True, False):
+            with self.subTest(uids=uids):
+                open(os.path.join(self.fake, "daemons"), "w", encoding="utf-8").close()
+                os.chmod(os.path.join(self.fake, "daemons"), 0o666)
+                server = self.agreed(uids=uids, name=f"server-{uids}", rules=("token=alice share-group=lab", "token=bob share-group=lab", "job=apart share-mode=time"))
+                alice, bob, carol = (self.one_of(server, owner) for owner in ("alice", "bob", "carol"))
+                self.assertEqual(self.groups(server), {alice[1]: ("space", 2, "lab", True), bob[1]: ("space", 2, "lab", True), carol[1]: ("space", 1, None, None)})
+                self.assertEqual(len(self.daemons()), 2)
+                self.assertIn("one of 2 of share-group lab\n", self.ctl(server, "ps"))
+                self.assertIn("of owner @lab, a share-group of owners with one user and one fault domain", self.log_of(server))
+                places = {name: os.stat(f"/proc/{pid}/root/dev/shm").st_dev for name, (_, _, pid) in zip("abc", (alice, bob, carol))}
+                self.assertEqual((places["a"] == places["b"], places["a"] == places["c"]), (True, False))
+                slow = self.one_of(server, "bob", "apart")
+                self.assertEqual(self.groups(server)[slow[1]], ("time", 0, None, None))
+                self.assertNotEqual(os.stat(f"/proc/{slow[2]}/root/dev/shm").st_dev, places["b"])
+                users = [self.user_of(pid) for _, _, pid in (alice, bob, carol, slow)]
+                self.assertEqual([users.index(user) for user in users], [0, 0, 2, 3] if uids else [0] * 4)
+                # Each has its own session alone.
+                for taker in (alice[0], bob[0]):
+                    self.assertEqual(taker.ask("alloc", 1), 0)
+                self.end_all(server, alice[0], bob[0], carol[0], slow[0])
+
+    def test_fault(self):
+        """A kernel of one owner ends the others of the group, and nobody else; who comes then is with a new daemon."""
+        server = self.agreed()
+        kept, self.taker = self.taker, lambda *args, **env: kept(*args, **{"CRICKET_RECONNECT_TIMEOUT": "1", **env})
+        alice, bob, carol = (self.one_of(server, owner)[0] for owner in ("alice", "bob", "carol"))
+        self.assertNotEqual(alice.ask("fault"), 0)
+        self.wait(lambda: len(self.sharings(server)) == 1)
+        self.assertNotEqual(bob.ask("alloc", 1), 0)
+        self.assertEqual(carol.ask("alloc", 1), 0)
+        for taker in (alice, bob):
+            self.assertIn("a kernel of a session failed that shares its GPU in space", taker.end())
+        again, session, _ = self.one_of(server, "bob")
+        self.assertEqual(self.groups(server)[session], ("space", 1, "lab", True))
+        self.assertEqual(len({directory for _, _, directory in self.daemons()}), 3)
+        self.end_all(server, carol, again)
+
+    def test_withdrawn(self):
+        """Who withdraws is apart from then on; sessions that run go on and are shown so, also after a restart."""
+        server = self.agreed()
+        (alice, a, _), (bob, b, worker) = self.one_of(server, "alice"), self.one_of(server, "bob")
+        self.ctl(server, "limit", "set", "token=bob", "share-group=none")
+        later, c, own = self.one_of(server, "bob")
+        expected = {a: ("space", 2, "lab", True), b: ("space", 2, "lab", False), c: ("space", 1, None, None)}
+        self.assertEqual(self.groups(server), expected)
+        self.assertIn("one of 2 of share-group lab (new ones are apart)", self.ctl(server, "ps"))
+        self.assertNotEqual(self.user_of(worker), self.user_of(own))
+        server.kill()
+        os.unlink(os.path.join(server.directory, "address"))
+        server = self.agreed()
+        self.wait(lambda: self.groups(server) == expected)
+        # And agrees again: with whoever comes; what ran before the restart has a daemon of its own.
+        self.ctl(server, "limit", "clear", "token=bob")
+        more, d, again = self.one_of(server, "bob")
+        self.assertEqual((self.groups(server)[b], self.groups(server)[d]), (("space", 2, "lab", True), ("space", 1, "lab", True)))
+        self.assertEqual(self.user_of(again), self.user_of(worker))
+        self.end_all(server, alice, bob, later, more)
+
+    def test_no_space(self):
+        """Where no MPS starts, nobody has another owner's user for nothing."""
+        server = self.agreed()
+        open(os.path.join(self.fake, "broken"), "w", encoding="utf-8").close()
+        alice, bob = self.one_of(server, "alice"), self.one_of(server, "bob")
+        self.assertEqual(set(self.groups(server).values()), {("time", 0, None, None)})
+        self.assertNotEqual(self.user_of(alice[2]), self.user_of(bob[2]))
+        self.end_all(server, alice[0], bob[0])
+
+    def test_warm(self):
+        """A warm worker of the group is for its owner alone, and for nobody once that one has withdrawn."""
+        server = self.agreed("--warm", "1")
+
+        def ready():
+            log = self.log_of(server)
+            return set(re.findall(r"warm worker (\d+): ready", log)) - set(re.findall(r"warm worker (\d+)(?: ended|: ending it| started for)", log))
+
+        alice = self.one_of(server, "alice")
+        self.wait(lambda: self.groups(server)[alice[1]] == ("space", 2, "lab", True) and len(ready()) == 1)
+        (worker,) = ready()
+        bob = self.one_of(server, "bob")
+        self.assertNotEqual(str(bob[2]), worker)
+        self.wait(lambda: len(ready() - {worker}) == 1)
+        (worker,) = ready()
+        self.assertEqual(self.user_of(worker), self.user_of(bob[2]))
+        self.ctl(server, "limit", "set", "token=bob", "share-group=none")
+        apart = self.one_of(server, "bob")
+        self.assertNotEqual(str(apart[2]), worker)
+        self.assertNotEqual(self.user_of(apart[2]), self.user_of(bob[2]))
+        for taker in (alice[0], bob[0], apart[0]):
+            taker.end()
+        server.stop()
+
+    def test_who_may(self):
+        """Only an owner is named, by an administrator: no operator, no job, and not who has the name of another kind of owner."""
+        user = pwd.getpwnam("news")
+        self.shown |= {"news": self.token("news"), "olga": self.token("olga", "--role", "operator", "--project", "vision")}
+        self.shown |= {"paul": self.token("paul", "--project", "vision")}
+        server = self.agreed("--tokens", self.tokens, rules=("token=alice share-group=lab", "user=news share-group=lab", "token=paul share-group=far"))
+        alice, news = self.one_of(server, "alice"), self.one_of(server, "news")
+        self.assertEqual(self.groups(server)[news[1]], ("space", 1, None, None))
+        self.assertNotIn(self.user_of(news[2]), (user.pw_uid, self.user_of(alice[2])))
+
+        def limit(*words, **env):
+            return subprocess.run([self.tree.tool("cricketctl"), "--server", server.tcp if env else server.address, "limit", *words], check=False, capture_output=True,
+                                  text=True, env={**os.environ, **env})
+
+        olga = {"CRICKET_TOKEN_FILE": self.shown["olga"]}
+        self.assertEqual(limit("set", "token=paul", "priority=1", **olga).returncode, 0)
+        for words in (("set", "token=paul", "share-group=lab"), ("set", "token=paul", "priority=1", "share-group=lab"), ("clear", "token=paul")):
+            said = limit(*words, **olga)
+            self.assertNotEqual(said.returncode, 0, words)
+            self.assertIn("limits are set by administrators", said.stderr)
+        for word in ("job=lab", "container=/lab", "session=0123456789ab"):
+            self.assertIn("share-group= names owners: write it for user= or token=", limit("set", word, "share-group=lab").stderr)
+        for name in ("", "Lab", "a-name-that-is-too-long", "../lab", "@lab"):
+            self.assertIn("write 1 to 14 of a-z", limit("set", "token=carol", "share-group=" + name).stderr)
+        said = limit("set", "token=carol", "share-group=lab")
+        self.assertEqual(said.returncode, 0)
+        self.assertIn("one user and one fault domain", said.stderr)
+        carol = self.one_of(server, "carol")
+        self.assertEqual(self.groups(server)[carol[1]], ("space", 2, "lab", True))
+        self.end_all(server, alice[0], news[0], carol[0])
+
+    def test_restored_for_others(self):
+        """What root restores for others is in no group: nobody knows yet whose it is."""
+        server = self.agreed(rules=("user=root share-group=lab", "token=alice share-group=lab"), uids=False)
+        alice = self.one_of(server, "alice")
+        image = os.path.join(self.dir, "image")
+        self.ctl(server, "checkpoint", alice[1], image)
+        self.broken_end(alice[0])
+        self.gone(server)
+        self.ctl(server, "restore", image)
+        self.wait(lambda: len(self.sharings(server)) == 1)
+        self.assertEqual(self.one(server)["group"], None)
+        self.ctl(server, "kill", next(iter(self.sharings(server))))
+        self.gone(server)
+        server.stop()
 
 
 class Ends(Space):

@@ -30,3 +30,26 @@ void ckt_control_sharings(struct ckt_peer *peer, void *decoded, int *passed_fd)
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_sharings_res, &res);
 	free(list);
 }
+
+void ckt_control_share_groups(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	const ckt_control_list_args *args = decoded;
+	ckt_control_share_group *list = calloc(CKT_CONTROL_SHARINGS_MAX, sizeof *list);
+	ckt_control_share_groups_res res = {.sessions = {0, list}};
+	bool agreed;
+	(void)passed_fd;
+	for (const struct ckt_session *s = peer->server->sessions; s && list; s = s->next) {
+		if (strcmp(s->id, args->after) <= 0 || !ckt_mps_in_group(s, &agreed) ||
+			!ckt_peer_may_session(peer, s))
+			continue;
+		res.more = res.sessions.sessions_len == CKT_CONTROL_SHARINGS_MAX;
+		if (res.more)
+			break;
+		list[res.sessions.sessions_len++] =
+			(ckt_control_share_group){.session = (char *)s->id,
+				.group = (char *)s->mps.asked.group,
+				.agreed = agreed};
+	}
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_share_groups_res, &res);
+	free(list);
+}

@@ -145,7 +145,7 @@ static void test_json(void)
 	YES(json_is_null(json_object_get(first, "switches")));
 	YES(json_is_null(json_object_get(json_array_get(array_of_sessions, 1), "waiting_ms")));
 	json_decref(json);
-	IS(seen_count, 17);
+	IS(seen_count, 18);
 	/* An older server ends that connection. */
 	replies[CKT_CONTROL_WARM].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);

@@ -35,6 +35,17 @@ static bool list(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret
 	return true;
 }
 
+static bool list_groups(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static ckt_control_share_group groups[] = {
+		{.session = (char *)"0123456789ab", .group = (char *)"la\nb", .agreed = false}};
+	static ckt_control_share_groups_res res = {.sessions = {1, groups}};
+	(void)args, (void)fd;
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_share_groups_res;
+	*ret_res = &res;
+	return true;
+}
+
 static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
 {
 	(void)args, (void)fd, (void)ret_xdr, (void)ret_res;
@@ -47,6 +58,7 @@ static void test_pages(void)
 	struct ckt_ctl_sharings read;
 	begin();
 	replies[CKT_CONTROL_SHARINGS].answer = list;
+	replies[CKT_CONTROL_SHARE_GROUPS].answer = list_groups;
 	ckt_ctl_sharings_read(&args, &read);
 	IS(read.count, 2);
 	json_t *json = ckt_ctl_sharings_json(&read, "0123456789ab");
@@ -56,7 +68,13 @@ static void test_pages(void)
 	YES(json_is_true(json_object_get(json, "below")));
 	YES(json_is_null(json_object_get(json, "reason")));
 	json_decref(json);
+	json = ckt_ctl_sharings_json(&read, "0123456789ab");
+	TEXT(json_string_value(json_object_get(json, "group")), "la\nb");
+	YES(json_is_false(json_object_get(json, "agreed")));
+	json_decref(json);
 	json = ckt_ctl_sharings_json(&read, "fffffffffff0");
+	YES(json_is_null(json_object_get(json, "group")));
+	YES(json_is_null(json_object_get(json, "agreed")));
 	TEXT(json_string_value(json_object_get(json, "mode")), "time");
 	IS(json_integer_value(json_object_get(json, "percent")), 100);
 	YES(json_is_string(json_object_get(json, "reason")));

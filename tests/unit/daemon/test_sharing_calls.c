@@ -13,7 +13,7 @@ static void test_told(void)
 	ckt_control_sharings_res res = {0};
 	sessions[1]->mps.reason = "because";
 	/* Only of a daemon. */
-	sessions[1]->mps.asked = (struct ckt_mps_kind){true, 40, true};
+	sessions[1]->mps.asked = (struct ckt_mps_kind){true, 40, true, ""};
 	int fd = control_new();
 	YES(control(fd, CKT_CONTROL_SHARINGS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1,
 		(xdrproc_t)xdr_ckt_control_sharings_res, &res));
@@ -39,4 +39,30 @@ static void test_told(void)
 	session_drop(sessions[1]);
 }
 
-UNIT_SUITE(sharing_calls, {"told", test_told})
+/* Of sessions with other owners alone. */
+static void test_groups(void)
+{
+	struct ckt_session *sessions[2] = {
+		session_new("0000000000d0"), session_new("0000000000d1")};
+	ckt_control_list_args args = {.after = (char *)""};
+	ckt_control_share_groups_res res = {0};
+	struct ckt_mps_daemon *daemon = (struct ckt_mps_daemon *)sessions;
+	sessions[0]->mps.daemon = sessions[1]->mps.daemon = daemon;
+	strcpy(sessions[1]->mps.asked.group, "lab");
+	int fd = control_new();
+	YES(control(fd, CKT_CONTROL_SHARE_GROUPS, (xdrproc_t)xdr_ckt_control_list_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_share_groups_res, &res));
+	MUST(res.sessions.sessions_len, 1);
+	TEXT(res.sessions.sessions_val[0].session, "0000000000d1");
+	TEXT(res.sessions.sessions_val[0].group, "lab");
+	/* No rule names its owner. */
+	NO(res.sessions.sessions_val[0].agreed);
+	NO(res.more);
+	xdr_free((xdrproc_t)xdr_ckt_control_share_groups_res, (char *)&res);
+	close(fd);
+	sessions[0]->mps.daemon = sessions[1]->mps.daemon = NULL;
+	session_drop(sessions[0]);
+	session_drop(sessions[1]);
+}
+
+UNIT_SUITE(sharing_calls, {"told", test_told}, {"groups", test_groups})
