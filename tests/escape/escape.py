@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker that misbehaves can do to another session, the server and the host.
 
-	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--warm] [--worker-network auto|on|off|group] [--verbose]
+	escape.py --build DIR | --bundle DIR  [--worker FILE] [--driver soft] [--cage on|off] [--as-user] [--uid-range] [--warm] [--agreed]
+	          [--worker-network auto|on|off|group] [--verbose]
 
 A real server runs cricket-worker-escape (agent.h) as its worker.  Two owners, alice and bob, each have a session; alice's holds a secret in the
 GPU's memory, in an image and in a token's file.  Bob's worker makes the attempts of attempts.h, and what it says of each must be what expected.txt
-says.  After each plan the server still answers and alice's session still has its memory.  With --as-user the server is no root.  Needs root.
+says.  After each plan the server still answers and alice's session still has its memory.  With --as-user the server is no root.  With --agreed
+alice and bob agree to share in space (share-group=), at a stand-in for MPS (tests/server/fake_mps.py).  Needs root.
 Prints what differs, and one line; exit status 0, 1, or 77 where this cannot run.
 """
 import argparse
@@ -39,7 +41,7 @@ SYS_LANDLOCK_CREATE_RULESET, LANDLOCK_VERSION = 444, 1
 LATER = ("memory-bomb", "thread-bomb")
 # Of the workers: the first that exists.  Nobody else starts processes as the first ones, so that the kernel's count of them is ours.
 USERS = ("news", "uucp", "nobody")
-KINDS = ("soft", "network", "range", "user", "off", "ids", "nvidia", "offline", "group")
+KINDS = ("soft", "network", "range", "user", "off", "ids", "nvidia", "offline", "group", "agreed")
 WARM_TRIES = 20
 # Ids of --uid-range, which no package gives to a user.
 RANGE = "64600-64615"
@@ -202,7 +204,7 @@ class Test:
         self.plans, self.results, self.problems, self.outside = 0, {}, [], Outside(self)
         network = arg.worker_network if arg.worker_network == "group" else "network" if arg.worker_network == "on" else "soft"
         self.kind = ("offline" if arg.worker_network == "off" else "nvidia") if arg.driver != "soft" else "user" if arg.as_user and not arg.uid_range else \
-            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "range" if arg.uid_range else network
+            ("ids" if arg.uid_range else "off") if arg.cage == "off" else "agreed" if arg.agreed else "range" if arg.uid_range else network
         prefix = arg.bundle or runner.stage(arg.build)
         self.tree = runner.Tree(os.path.join(programs, "tree"))
         for part in ("bin", "lib/cricket", "libexec"):
@@ -262,22 +264,35 @@ class Test:
             return {"preexec_fn": lambda: subordinate.become(self.user, self.path("ids"))}
         return {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.arg.as_user else {}
 
+    def agree(self):
+        """Options of the server, and what its environment has besides."""
+        os.mkdir(self.path("mps"), 0o755)
+        os.chmod(self.path("mps"), 0o777)
+        program = shutil.copy(os.path.join(HERE, "..", "server", "fake_mps.py"), self.path("mps"))
+        with open(self.path("limits"), "w", encoding="utf-8") as f:
+            f.write("token=alice share-group=both\ntoken=bob share-group=both\n")
+        return ("--share", "space", "--limits", self.path("limits")), {"CRICKET_MPS_CONTROL": program}
+
     def start(self):
         tokens = self.make_files()
         self.limit()
-        environment = {"STATE_DIRECTORY": self.path("state"), "CACHE_DIRECTORY": self.path("cache"), "CUDA_CACHE_PATH": self.path("cache")}
+        agreed, told = self.agree() if self.arg.agreed else ((), {})
+        environment = {"STATE_DIRECTORY": self.path("state"), "CACHE_DIRECTORY": self.path("cache"), "CUDA_CACHE_PATH": self.path("cache"), **told}
         self.server = runner.Server(self.tree, self.path("run"), driver=self.arg.driver,
                                     args=(*(() if self.arg.as_user else ("--user", self.user.pw_name)), "--cage", self.arg.cage,
                                           "--worker-network", self.arg.worker_network, "--tokens", self.path("tokens.d/tokens"),
                                           "--audit", self.path("state/audit"), "--image-dir", self.path("images"),
                                           *(("--uid-range", RANGE) if self.arg.uid_range else ()), "--warm", "1" if self.arg.warm else "0",
-                                          *self.more_args()), env=environment, **self.options())
+                                          *agreed, *self.more_args()), env=environment, **self.options())
         self.alice, self.bob = self.client(tokens["alice"]), self.client(tokens["bob"])
         self.token = tokens["alice"]
         if not (self.alice.ready and self.bob.ready):
             raise runner.Failure(f"no sessions:\n{self.server.tail()}")
         runner.cricketctl(self.tree, "--server", "unix:" + self.server.socket, "checkpoint", self.alice.session, "--server-side", "kept")
         self.victim, self.attacker = (self.worker_of(c.session) for c in (self.alice, self.bob))
+        # Else they would not be what the attempts are about.
+        if self.arg.agreed and os.stat(f"/proc/{self.victim}").st_uid != os.stat(f"/proc/{self.attacker}").st_uid:
+            raise runner.Failure(f"the two owners have a user each:\n{self.server.tail()}")
 
     def client(self, token):
         """A program with a session; with --warm on a warm worker, which the first one of each owner brings."""
@@ -448,6 +463,7 @@ def main():
     parser.add_argument("--as-user", action="store_true")
     parser.add_argument("--uid-range", action="store_true", help="a user id for each owner")
     parser.add_argument("--warm", action="store_true", help="both sessions on warm workers")
+    parser.add_argument("--agreed", action="store_true", help="the owners share in space")
     parser.add_argument("--worker-network", default="auto", choices=("auto", "on", "off", "group"))
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--client", help=argparse.SUPPRESS)
