@@ -18,6 +18,7 @@
 #include "ctl/server.h"
 #include "rpc/control.h"
 #include "rpc/job.h"
+#include "rpc/job_cut.h"
 #include "rpc/nccl.h"
 #include "rpc/session.h"
 
@@ -31,12 +32,9 @@ struct ckt_ctl_rank {
 	char message[CKT_MESSAGE_MAX + 1]; /* what is unfinished */
 	uint32_t pid;
 	int gpu;
-	bool seen, held, drained, copied;
-	uint64_t memory_bytes, commands, issued, executed;
-	/* The step that the next look carries. */
-	bool step;
-	uint64_t step_commands, step_issued;
-	bool stuck;                    /* was not drained when others were allowed to continue */
+	bool seen, held, copied;
+	uint64_t memory_bytes, executed;
+	struct ckt_job_rank cut;       /* with the step that the next look carries */
 	uint8_t salt[CKT_SEALED_SALT]; /* of its encrypted image */
 };
 
@@ -77,18 +75,6 @@ int ckt_ctl_job_end(struct ckt_ctl_job *job);
 const char *ckt_ctl_rank_text(const struct ckt_ctl_rank *rank, char *buffer, size_t size);
 
 /* ---- job_cut.c: letting some on until none has anything left to do */
-struct ckt_ctl_cut {
-	bool stepping, counted;         /* some continue, by their counts */
-	int64_t since_ms;               /* of this phase, or of the latest step */
-	int64_t grace_ms;               /* how long all are stopped before some continue */
-	uint64_t quantum, idle_quantum; /* commands of the latest step; of one for all */
-};
-void ckt_ctl_cut_begin(struct ckt_ctl_cut *cut, int64_t now_ms);
-/* True: all are stopped with no work left.  Otherwise the ranks hold the next steps. */
-bool ckt_ctl_cut_decide(
-	struct ckt_ctl_cut *cut, struct ckt_ctl_rank *ranks, unsigned count, int64_t now_ms);
-/* Of those that have work left the one to blame, and to name; NULL: none has. */
-const struct ckt_ctl_rank *ckt_ctl_cut_late(const struct ckt_ctl_rank *ranks, unsigned count);
 int ckt_ctl_job_cut(struct ckt_ctl_job *job, unsigned deadline_ms);
 
 /* ---- job_manifest.c: DIR/job.json */

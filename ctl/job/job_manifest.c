@@ -64,7 +64,7 @@ int ckt_ctl_job_manifest_write(int dir_fd, const struct ckt_ctl_job *job)
 			ckt_ctl_json_text(job->servers[rank->server].server.address), "gpu",
 			rank->gpu, "program", ckt_ctl_json_text(rank->program), "client",
 			ckt_ctl_json_text(rank->client), "pid", (json_int_t)rank->pid, "issued",
-			(json_int_t)rank->issued);
+			(json_int_t)rank->cut.issued);
 		if (job->plain.fd >= 0)
 			set_salt(entry, rank->salt);
 		json_array_append_new(list, entry);

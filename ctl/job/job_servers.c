@@ -82,12 +82,13 @@ static void note(struct ckt_ctl_rank *rank, const ckt_control_rank *told)
 {
 	rank->seen = true;
 	rank->held = told->held;
-	rank->drained = told->drained;
+	rank->cut.drained = told->drained;
 	rank->copied = told->copied;
-	rank->commands = told->commands;
-	rank->issued = told->issued;
+	rank->cut.commands = told->commands;
+	rank->cut.issued = told->issued;
 	rank->executed = told->executed;
 	rank->memory_bytes = told->memory_bytes;
+	rank->cut.tells = *told->message != 0;
 	snprintf(rank->message, sizeof rank->message, "%s", told->message);
 }
 
@@ -178,12 +179,12 @@ int ckt_ctl_job_look(struct ckt_ctl_job *job)
 		ckt_control_job_look_args args = {.steps = {0, steps}};
 		for (unsigned i = 0; i < job->rank_count; i++) {
 			struct ckt_ctl_rank *rank = &job->ranks[i];
-			if (rank->server != s || !rank->step ||
+			if (rank->server != s || !rank->cut.step ||
 				args.steps.steps_len == CKT_CTL_RANKS_MAX)
 				continue;
 			steps[args.steps.steps_len++] = (ckt_control_step){
-				rank->session, rank->step_commands, rank->step_issued};
-			rank->step = false;
+				rank->session, rank->cut.step_commands, rank->cut.step_issued};
+			rank->cut.step = false;
 		}
 		status = call(job, s, CKT_CONTROL_JOB_LOOK,
 			(xdrproc_t)xdr_ckt_control_job_look_args, &args, false);

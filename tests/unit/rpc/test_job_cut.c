@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl/job/job_cut.c: whom to let on, until none has anything left to do: over sessions that are
+ * rpc/job_cut.c: whom to let on, until none has anything left to do: over sessions that are
  * played here, whose work waits for each other's.
  */
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "inside.h"
-#include "ctl/job/job.h"
+#include "rpc/job_cut.h"
+#include "tests/unit/suite.h"
 
 enum { RANKS = 3, ROUNDS_MAX = 20000, NEAR = 3 };
 
@@ -23,12 +23,21 @@ static struct {
 	bool counts;
 } play[RANKS];
 
+static bool decide(
+	struct ckt_job_cut *cut, struct ckt_job_rank *ranks, unsigned count, int64_t now_ms)
+{
+	struct ckt_job_rank *all[RANKS];
+	for (unsigned i = 0; i < count; i++)
+		all[i] = &ranks[i];
+	return ckt_job_cut_decide(cut, all, count, now_ms);
+}
+
 static uint64_t collectives(unsigned r)
 {
 	return play[r].executed / play[r].period;
 }
 
-static void play_on(struct ckt_ctl_rank *ranks)
+static void play_on(struct ckt_job_rank *ranks)
 {
 	uint64_t least = UINT64_MAX;
 	for (unsigned r = 0; r < RANKS; r++) {
@@ -56,14 +65,14 @@ static void play_on(struct ckt_ctl_rank *ranks)
 }
 
 /* How long it took, in milliseconds of the play; 0: it never came. */
-static int64_t find_cut(struct ckt_ctl_rank *ranks)
+static int64_t find_cut(struct ckt_job_rank *ranks)
 {
-	struct ckt_ctl_cut cut;
+	struct ckt_job_cut cut;
 	int64_t now = 1000;
-	ckt_ctl_cut_begin(&cut, now);
+	ckt_job_cut_begin(&cut, now);
 	for (unsigned i = 0; i < ROUNDS_MAX; i++, now++) {
 		play_on(ranks);
-		if (ckt_ctl_cut_decide(&cut, ranks, RANKS, now))
+		if (decide(&cut, ranks, RANKS, now))
 			return now - 999;
 	}
 	return 0;
@@ -88,7 +97,7 @@ static void test_meet(void)
 			 * deadline.
 			 */
 			for (int counts = i >= NEAR; counts < 2; counts++) {
-				struct ckt_ctl_rank ranks[RANKS] = {{0}};
+				struct ckt_job_rank ranks[RANKS] = {{0}};
 				begin_play(starts[i], period, counts);
 				int64_t took = find_cut(ranks);
 				YES(took > 0);
@@ -101,7 +110,7 @@ static void test_meet(void)
 /* With counts nobody gets further than the furthest was. */
 static void test_exact(void)
 {
-	struct ckt_ctl_rank ranks[RANKS] = {{0}};
+	struct ckt_job_rank ranks[RANKS] = {{0}};
 	begin_play((uint64_t[]){1000, 320, 10}, 10, true);
 	YES(find_cut(ranks) > 0);
 	IS(play[0].executed, 1000);
@@ -112,25 +121,25 @@ static void test_exact(void)
 /* What was let on and finds nothing to do counts only once it is stopped. */
 static void test_idle(void)
 {
-	struct ckt_ctl_rank ranks[2] = {{.drained = true, .commands = 5}, {.drained = true}};
-	struct ckt_ctl_cut cut;
-	ckt_ctl_cut_begin(&cut, 0);
-	NO(ckt_ctl_cut_decide(&cut, ranks, 2, 0));
+	struct ckt_job_rank ranks[2] = {{.drained = true, .commands = 5}, {.drained = true}};
+	struct ckt_job_cut cut;
+	ckt_job_cut_begin(&cut, 0);
+	NO(decide(&cut, ranks, 2, 0));
 	YES(ranks[0].step && ranks[0].step_commands == 0 && !ranks[1].step);
 	ranks[0].commands = 0;
-	YES(ckt_ctl_cut_decide(&cut, ranks, 2, 1));
+	YES(decide(&cut, ranks, 2, 1));
 }
 
 /* Those that are stuck are let on as well where the others find nothing to do. */
 static void test_everybody(void)
 {
-	struct ckt_ctl_rank ranks[2] = {{.drained = true}, {.drained = false}};
-	struct ckt_ctl_cut cut;
+	struct ckt_job_rank ranks[2] = {{.drained = true}, {.drained = false}};
+	struct ckt_job_cut cut;
 	bool first = false, second = false;
-	ckt_ctl_cut_begin(&cut, 0);
+	ckt_job_cut_begin(&cut, 0);
 	for (int64_t now = 0; now < 1000 && !second; now++) {
 		ranks[0].step = ranks[1].step = false;
-		NO(ckt_ctl_cut_decide(&cut, ranks, 2, now));
+		NO(decide(&cut, ranks, 2, now));
 		first |= ranks[0].step;
 		second |= ranks[1].step;
 		if (ranks[0].step)
@@ -143,16 +152,18 @@ static void test_everybody(void)
 /* The session that the others wait for is named, not one that was let on for its sake. */
 static void test_late(void)
 {
-	struct ckt_ctl_rank ranks[3] = {{.drained = true}, {.drained = true}, {.drained = true}};
-	NO(ckt_ctl_cut_late(ranks, 3));
+	struct ckt_job_rank ranks[RANKS] = {
+		{.drained = true}, {.drained = true}, {.drained = true}};
+	struct ckt_job_rank *all[RANKS] = {&ranks[0], &ranks[1], &ranks[2]};
+	IS(ckt_job_cut_late(all, RANKS), RANKS);
 	ranks[0].drained = false;
-	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[0]);
-	ranks[1] = (struct ckt_ctl_rank){.message = "a kernel does not finish"};
-	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[1]);
-	ranks[2] = (struct ckt_ctl_rank){.stuck = true};
-	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[2]);
+	IS(ckt_job_cut_late(all, RANKS), 0);
+	ranks[1] = (struct ckt_job_rank){.tells = true};
+	IS(ckt_job_cut_late(all, RANKS), 1);
+	ranks[2] = (struct ckt_job_rank){.stuck = true};
+	IS(ckt_job_cut_late(all, RANKS), 2);
 	ranks[1].stuck = true;
-	YES(ckt_ctl_cut_late(ranks, 3) == &ranks[1]);
+	IS(ckt_job_cut_late(all, RANKS), 1);
 }
 
 UNIT_SUITE(job_cut, {"meet", test_meet}, {"exact", test_exact}, {"idle", test_idle},
