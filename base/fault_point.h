@@ -54,6 +54,8 @@ enum ckt_fault_point {
 	CKT_FAULT_REPLICA_KEPT = 226,          /* they count there, but nobody knows it here */
 	/* the files of a certificate are on the disk, but the ledger does not know it */
 	CKT_FAULT_SLEEP = 227, /* the image of a session that is to sleep counts */
+	/* cricket-server: the ranks of communicators are held with no work left, and none was told to stop */
+	CKT_FAULT_TOGETHER_MET = 228,
 	CKT_FAULT_CTL_CERTIFICATE_WRITTEN = 230,
 	/* the ledger knows it, but its files have no names */
 	CKT_FAULT_CTL_CERTIFICATE_LEDGER = 231,

@@ -29,6 +29,9 @@ struct ckt_activity {
 	int64_t idle_since_ns;
 	/* enum ckt_activity_sleep, as of then */
 	uint32_t sleep;
-	/* 1: it shares memory or events with others, or could: it leaves the GPU together with them */
+	/*
+	 * 1: it shares memory, events or communicators with others, or could: it leaves the GPU together
+	 * with them
+	 */
 	uint32_t shares;
 };

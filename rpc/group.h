@@ -41,8 +41,8 @@ enum ckt_group_kind {
 };
 
 enum { CKT_GROUP_NAME = 32, CKT_GROUP_NOBODY = 'n', CKT_GROUP_FREED = 'f' };
-/* Claims of one worker at a time: a session restored once has one, each of its communicators one. */
-enum { CKT_GROUP_CLAIMS_MAX = 256 };
+/* Claims of one worker at a time: a session restored once has one, each of its communicators two. */
+enum { CKT_GROUP_CLAIMS_MAX = 512 };
 
 struct ckt_group_name {
 	uint8_t bytes[CKT_GROUP_NAME];
@@ -61,6 +61,25 @@ static inline struct ckt_group_name ckt_group_session(const char *id, size_t len
 	struct ckt_group_name name = {{0}};
 	snprintf((char *)name.bytes, sizeof name.bytes, "session %.*s", (int)length, id);
 	return name;
+}
+
+/*
+ * The name of a rank of a communicator (server/worker/libs/nccl/nccl_together.c).  Its first bytes are the
+ * communicator's, of which nobody knows the identity that is not told it, and the rest is the rank's number.
+ */
+#define CKT_GROUP_RANK "nccl rank "
+enum { CKT_GROUP_RANK_PREFIX = sizeof CKT_GROUP_RANK - 1, CKT_GROUP_COMMUNICATOR = 28 };
+
+static inline bool ckt_group_is_rank(const struct ckt_group_name *name)
+{
+	return memcmp(name->bytes, CKT_GROUP_RANK, CKT_GROUP_RANK_PREFIX) == 0;
+}
+
+/* Of two such names. */
+static inline bool ckt_group_same_communicator(
+	const struct ckt_group_name *a, const struct ckt_group_name *b)
+{
+	return memcmp(a->bytes, b->bytes, CKT_GROUP_COMMUNICATOR) == 0;
 }
 
 /* No member is found under it, whatever members claim. */

@@ -21,6 +21,8 @@
  *	share FILE MIB					physical memory for others, mapped: the CUresult
  *	import FILE MIB					what another shared so, mapped: the CUresult
  *	put WORD, see WORD				fill and check of what was opened, shared or imported
+ *	use GPU						before the first block: the CUresult
+ *	unique, rank, train, leave			ranked.h
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -342,6 +344,8 @@ static int close_given(size_t unused)
 	return shared_count ? (int)CALL(cuIpcCloseMemHandle, shared[--shared_count]) : -1;
 }
 
+#include "ranked.h"
+
 static bool obey_sharing(const char *line)
 {
 	static const struct {
@@ -361,6 +365,13 @@ static bool obey_sharing(const char *line)
 	return false;
 }
 
+static int use(size_t gpu)
+{
+	MUST(CALL(cuDeviceGet, &device, (int)gpu));
+	MUST(CALL(cuDevicePrimaryCtxRetain, &other.context, device));
+	return (int)CALL(cuCtxSetCurrent, other.context);
+}
+
 static void obey(const char *command, size_t mib)
 {
 	static const struct {
@@ -369,7 +380,7 @@ static void obey(const char *command, size_t mib)
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
 		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check},
 		{"long", run_long}, {"fault", fault}, {"sync", synchronize}, {"put", put},
-		{"see", see}, {"close", close_given}};
+		{"see", see}, {"close", close_given}, {"use", use}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)
@@ -407,7 +418,8 @@ int main(void)
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
 		size_t mib = 0;
-		if (!obey_sharing(line) && sscanf(line, "%31s %zu", command, &mib) >= 1)
+		if (!obey_ranked(line) && !obey_sharing(line) &&
+			sscanf(line, "%31s %zu", command, &mib) >= 1)
 			obey(command, mib);
 	}
 	return 0;

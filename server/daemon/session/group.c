@@ -139,11 +139,39 @@ static void note_mate(struct ckt_session *session, const struct ckt_session *oth
 		member->mates[member->mate_count++] = other->serial;
 }
 
-/* Memory and events are asked for by the session's name, communicators by names of their own. */
+/* Memory and events are asked for by the session's name, and roots of communicators by names of their own. */
 static bool is_of_session(const struct ckt_group_name *name)
 {
 	static const char prefix[] = "session ";
 	return memcmp(name->bytes, prefix, sizeof prefix - 1) == 0;
+}
+
+static bool has_rank_of(
+	const struct ckt_group_member *member, const struct ckt_group_name *communicator)
+{
+	for (size_t i = 0; i < member->claim_count; i++)
+		if (ckt_group_is_rank(&member->claims[i]) &&
+			ckt_group_same_communicator(&member->claims[i], communicator))
+			return true;
+	return false;
+}
+
+bool ckt_group_has_ranks(const struct ckt_session *session)
+{
+	for (size_t i = 0; i < session->group.claim_count; i++)
+		if (ckt_group_is_rank(&session->group.claims[i]))
+			return true;
+	return false;
+}
+
+/* Ranks of one communicator leave the GPU together, though they ask each other for nothing. */
+static void note_ranks(struct ckt_session *session, const struct ckt_group_name *name)
+{
+	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
+		if (s != session && ckt_group_is_same(session, s) && has_rank_of(&s->group, name)) {
+			note_mate(session, s);
+			note_mate(s, session);
+		}
 }
 
 static void ask(struct ckt_session *session, const struct ckt_group_message *packet, int connection)
@@ -161,7 +189,7 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 			ckt_group_connect(session, found);
 			note_share(session, found);
 			note_share(found, session);
-			if (is_of_session(&packet->name)) {
+			if (is_of_session(&packet->name) || ckt_group_is_rank(&packet->name)) {
 				note_mate(session, found);
 				note_mate(found, session);
 			}
@@ -190,11 +218,14 @@ static bool take_packet(struct ckt_session *session, bool *ret_more)
 	bool good = n == sizeof packet && !(message.msg_flags & MSG_TRUNC) &&
 		(packet.kind == CKT_GROUP_ASK) == (connection >= 0) &&
 		packet.kind >= CKT_GROUP_CLAIM && packet.kind <= CKT_GROUP_ASK;
-	if (good && packet.kind == CKT_GROUP_CLAIM)
+	if (good && packet.kind == CKT_GROUP_CLAIM) {
 		claim(member, &packet.name);
-	else if (good && packet.kind == CKT_GROUP_DROP)
+		if (ckt_group_is_rank(&packet.name))
+			note_ranks(session, &packet.name);
+	}
+	if (good && packet.kind == CKT_GROUP_DROP)
 		drop(member, &packet.name);
-	else if (good)
+	else if (good && packet.kind == CKT_GROUP_ASK)
 		ask(session, &packet, connection);
 	if (connection >= 0)
 		close(connection);

@@ -36,7 +36,10 @@ struct ckt_group_member {
 	/* The first such session that this server knows, empty: none; and whether there are more. */
 	char other[CKT_SESSION_ID_SIZE + 1];
 	bool has_more;
-	/* Serials of sessions of which it asked for memory or events, or that asked for its own. */
+	/*
+	 * Serials of sessions of which it asked for memory or events, or that asked for its own, and of
+	 * those with ranks of its communicators.
+	 */
 	uint64_t *mates;
 	size_t mate_count, mate_room;
 	bool refused; /* that it asked for another owner's session is in the audit log */
@@ -52,6 +55,8 @@ int ckt_group_open(struct ckt_session *session);
 void ckt_group_ended(struct ckt_session *session);
 /* Does nothing if the channel is closed already. */
 void ckt_group_close(struct ckt_session *session);
+/* Whether it has said that it has a rank of a communicator of several. */
+bool ckt_group_has_ranks(const struct ckt_session *session);
 /* Whether they may share memory, events and communicators. */
 bool ckt_group_is_same(const struct ckt_session *a, const struct ckt_session *b);
 

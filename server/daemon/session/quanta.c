@@ -217,7 +217,7 @@ static void obey_together(const struct ckt_quantum_decision *decision, unsigned 
 		CKT_CONTAINER(decision->member, struct ckt_together, member);
 	bool evict = decision->step == CKT_QUANTUM_EVICT;
 	ckt_log(decision->member->failures ? CKT_LOG_DEBUG : CKT_LOG_INFO,
-		"%u sessions that share memory %s GPU %u: %s", together->count,
+		"%u sessions that belong together %s GPU %u: %s", together->count,
 		evict ? "leave" : "get memory of", gpu, ckt_quantum_reason_text(decision->reason));
 	if (evict)
 		ckt_together_evict(together, decision->reason);

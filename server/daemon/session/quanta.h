@@ -29,6 +29,7 @@
 #include "rpc/activity.h"
 #include "rpc/worker.h"
 #include "server/daemon/policy/quantum.h"
+#include "server/daemon/session/together_meet.h"
 
 struct ckt_ledger_holder;
 struct ckt_together;
@@ -62,6 +63,7 @@ struct ckt_daemon_quantum {
 		*together; /* together.h: it is that member in its place; NULL: it moves alone */
 	uint64_t label;    /* of those that it belongs together with */
 	bool stopped;      /* with them */
+	struct ckt_together_rank meeting;
 	unsigned silent;   /* calls without an answer, in a row */
 	char note[CKT_QUANTUM_NOTE_MAX + 1]; /* why it could not leave; empty: it could */
 };

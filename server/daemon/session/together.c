@@ -157,6 +157,7 @@ void ckt_together_close(struct ckt_server *server)
 	while (server->togethers) {
 		struct ckt_together *together = server->togethers;
 		server->togethers = together->next;
+		ckt_timer_clear(&together->meeting.timer);
 		ckt_quantum_remove(&server->quantum, &together->member);
 		free(together);
 	}
@@ -357,7 +358,7 @@ static void end_failed(struct ckt_together *together)
 	if (together->out)
 		tell_all(together, together->message);
 	else
-		ckt_info("sessions that share memory do not come in: %s", together->message);
+		ckt_info("sessions that belong together do not come in: %s", together->message);
 	end_move(together);
 }
 
@@ -386,6 +387,8 @@ static void next_out(struct ckt_together *together)
 	bool failed = together->error != 0;
 	switch (together->step) {
 	case CKT_TOGETHER_STOP:
+		/* What stands still does so without being held. */
+		ckt_together_meet_end(together);
 		begin_step(together, failed ? CKT_TOGETHER_OPEN : CKT_TOGETHER_DROP);
 		return;
 	case CKT_TOGETHER_DROP:
@@ -445,6 +448,19 @@ static void next_step(struct ckt_together *together)
 		next_in(together);
 }
 
+void ckt_together_met(struct ckt_together *together)
+{
+	if (together->count && !together->error) {
+		begin_step(together, CKT_TOGETHER_STOP);
+		return;
+	}
+	ckt_together_meet_end(together);
+	if (together->count)
+		end_failed(together);
+	else
+		end_move(together);
+}
+
 static void begin_move(struct ckt_together *together, bool out)
 {
 	together->out = out;
@@ -454,8 +470,15 @@ static void begin_move(struct ckt_together *together, bool out)
 	together->member.leaving = out;
 	together->member.giving = false;
 	together->member.coming = !out;
-	ckt_info("%u sessions that share memory %s", together->count, out ? "leave" : "come in");
-	begin_step(together, out ? CKT_TOGETHER_STOP : CKT_TOGETHER_IN);
+	ckt_info("%u sessions that belong together %s", together->count, out ? "leave" : "come in");
+	if (!out)
+		begin_step(together, CKT_TOGETHER_IN);
+	else if (!ckt_together_must_meet(together))
+		begin_step(together, CKT_TOGETHER_STOP);
+	else {
+		together->step = CKT_TOGETHER_MEET;
+		ckt_together_meet(together);
+	}
 }
 
 void ckt_together_evict(struct ckt_together *together, enum ckt_quantum_reason reason)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions that share memory leave the GPU and come in together: for the scheduler (quanta.h) they are one
- * member, with the sum of their memory.
+ * Sessions that share memory or communicators leave the GPU and come in together: for the scheduler (quanta.h)
+ * they are one member, with the sum of their memory.
  *
+ *	ranks of communicators	meet before they STOP (together_meet.h)
  *	out	STOP -> DROP -> OUT	each step for all of them (CKT_WORKER_TOGETHER), before the next begins
  *	in	IN -> OPEN -> GO
  *	STOP or DROP fails	OPEN -> GO: all go on, as if nothing had been
@@ -27,9 +28,13 @@
 #include "rpc/worker.h"
 #include "server/daemon/policy/quantum.h"
 #include "server/daemon/session/swap.h"
+#include "server/daemon/session/together_meet.h"
 
 struct ckt_server;
 struct ckt_session;
+
+/* Before the first step. */
+enum { CKT_TOGETHER_MEET = 0x100 };
 
 /* Of a server, in a list. */
 struct ckt_together {
@@ -38,11 +43,12 @@ struct ckt_together {
 	struct ckt_quantum_member member;
 	unsigned count; /* sessions */
 
-	/* The move that runs; step 0: none does. */
+	/* The move that runs: a step, or CKT_TOGETHER_MEET; 0: none does. */
 	unsigned step;
 	bool out, returns; /* which way; returns: it has failed */
 	unsigned awaited;  /* answers */
-	int error;         /* the first one */
+	struct ckt_together_meeting meeting;
+	int error; /* the first one */
 	char message[CKT_MESSAGE_MAX];
 	int64_t skip_ns; /* of half: before they are tried again */
 	bool half;       /* out, because some could not leave: they come in unasked */
@@ -67,6 +73,8 @@ void ckt_together_continue(struct ckt_server *server, int64_t now_ns);
  * their way, or one of them is held.
  */
 int ckt_together_move(struct ckt_session *session, bool out, ckt_swap_done done, void *data);
+/* Hook of together_meet.c: they stand, or together->error says why not. */
+void ckt_together_met(struct ckt_together *together);
 /* The session ends. */
 void ckt_together_leave(struct ckt_session *session);
 void ckt_together_close(struct ckt_server *server);

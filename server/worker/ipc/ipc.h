@@ -55,6 +55,8 @@ void ckt_ipc_together_begin(void);
 void ckt_ipc_together_end(void);
 /* Whether the one that leads all of them leads this one: else it stands still for itself. */
 void ckt_ipc_together_lead(bool led);
+/* From begin to end, while it is led. */
+bool ckt_ipc_together_stands(void);
 /* Somebody asked for something of it meanwhile. */
 bool ckt_ipc_together_wanted(void);
 /*

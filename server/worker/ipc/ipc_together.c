@@ -57,6 +57,14 @@ void ckt_ipc_together_lead(bool led)
 	pthread_mutex_unlock(&ckt_ipc.lock);
 }
 
+bool ckt_ipc_together_stands(void)
+{
+	pthread_mutex_lock(&ckt_ipc.lock);
+	bool stands = ckt_ipc.together && !ckt_ipc.alone;
+	pthread_mutex_unlock(&ckt_ipc.lock);
+	return stands;
+}
+
 bool ckt_ipc_together_wanted(void)
 {
 	return ckt_ipc.wanted;

@@ -58,14 +58,13 @@ static bool is_busy(struct ckt_worker *worker)
 static void note_sleep(struct ckt_activity *page, const struct ckt_worker *worker)
 {
 	char message[CKT_MESSAGE_MAX];
-	uint32_t sleep = worker->client_fd < 0 ? CKT_ACTIVITY_SLEEP_NO_CLIENT
-		: ckt_ipc_is_shared(message, sizeof message) ||
-			ckt_session_operations.has_peers(message, sizeof message)
-		? CKT_ACTIVITY_SLEEP_TIED
+	bool peers = ckt_session_operations.has_peers(message, sizeof message);
+	uint32_t sleep = worker->client_fd < 0                        ? CKT_ACTIVITY_SLEEP_NO_CLIENT
+		: peers || ckt_ipc_is_shared(message, sizeof message) ? CKT_ACTIVITY_SLEEP_TIED
 		: !worker->client_sleeps ? CKT_ACTIVITY_SLEEP_OLD_CLIENT
 					 : CKT_ACTIVITY_SLEEP_MAY;
 	__atomic_store_n(&page->sleep, sleep, __ATOMIC_RELAXED);
-	__atomic_store_n(&page->shares, ckt_ipc_shares(), __ATOMIC_RELAXED);
+	__atomic_store_n(&page->shares, peers || ckt_ipc_shares(), __ATOMIC_RELAXED);
 }
 
 void ckt_activity_shares(void)

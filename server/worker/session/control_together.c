@@ -14,10 +14,15 @@
 #include "checkpoint/freeze/separable.h"
 #include "rpc/net.h"
 #include "server/worker/ipc/ipc.h"
+#include "server/worker/libs/nccl/nccl_members.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/control_swap.h"
 #include "server/worker/session/operation_state.h"
 #include "server/worker/worker.h"
+
+/* A build without NCCL's headers lacks these. */
+int ckt_worker_nccl_together_check(char *ret_message, size_t message_size) __attribute__((weak));
+bool ckt_worker_nccl_is_first(void) __attribute__((weak));
 
 enum {
 	/* Of a session that goes on after its owners: between two looks, and how long. */
@@ -38,10 +43,11 @@ static void set_alone(bool alone)
 	ckt_ipc_together_lead(!alone);
 }
 
-/* For tests: of two sessions, which have the same environment, it fells one. */
+/* For tests: of two sessions, which have the same environment, it fells the owner, or rank 0. */
 static bool fails_together(enum ckt_fault_point point)
 {
-	return ckt_ipc_owns() == (point != CKT_FAULT_TOGETHER_OPENS) && ckt_fault_reached(point);
+	bool first = ckt_ipc_owns() || (ckt_worker_nccl_is_first && ckt_worker_nccl_is_first());
+	return first == (point != CKT_FAULT_TOGETHER_OPENS) && ckt_fault_reached(point);
 }
 
 /* Preconditions of all: operation begun. */
@@ -75,6 +81,8 @@ static int stop_together(
 static int drop_together(struct ckt_worker *worker, char *ret_message, size_t message_size)
 {
 	int error = ckt_ipc_together_check(worker, ret_message, message_size);
+	if (!error && ckt_worker_nccl_together_check)
+		error = ckt_worker_nccl_together_check(ret_message, message_size);
 	if (error)
 		return error;
 	/* Also what came back meanwhile: it could not come in with the others. */
@@ -206,7 +214,7 @@ void ckt_operation_leader_gone(struct ckt_worker *worker)
 	bool alone = ckt_operation.stopped;
 	if (alone) {
 		ckt_info(
-			"no connection leads the sessions that share memory any more: this one continues");
+			"no connection leads the sessions that belong together any more: this one continues");
 		set_alone(true);
 	}
 	ckt_operation_end();

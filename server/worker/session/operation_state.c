@@ -28,7 +28,7 @@ bool ckt_operation_is_tied(char *ret_message, size_t message_size)
 {
 	if (ckt_operation.stopped)
 		snprintf(ret_message, message_size,
-			"the session is off the GPU together with those that it shares memory with: "
+			"the session is off the GPU together with those that it shares memory or communicators with: "
 			"bring them in first, with cricketctl swap in");
 	return ckt_operation.stopped;
 }

@@ -38,10 +38,10 @@ static int use(const struct ckt_ctl_args *args)
 	IS(job.ranks[1].server, 1);
 	TEXT(ckt_ctl_rank_text(&job.ranks[0], text, sizeof text),
 		"session 0123456789ab (p?, process 7 on h)");
-	job.ranks[1].step = true;
-	job.ranks[1].step_commands = 3;
+	job.ranks[1].cut.step = true;
+	job.ranks[1].cut.step_commands = 3;
 	IS(ckt_ctl_job_look(&job), CKT_EXIT_DONE);
-	NO(job.ranks[1].step);
+	NO(job.ranks[1].cut.step);
 	res.ranks.ranks_len = 0;
 	IS(ckt_ctl_job_look(&job), CKT_EXIT_REFUSED);
 	res.ranks.ranks_len = 1;

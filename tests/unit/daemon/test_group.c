@@ -141,6 +141,34 @@ static void test_find(void)
 	end();
 }
 
+/* Who claims ranks of one communicator belongs together; of another one, or of another owner, nobody does. */
+static void test_ranks(void)
+{
+	struct ckt_group_name rank = {CKT_GROUP_RANK "aaaaaaaaaaaaaaaaaa"}, other = rank;
+	begin();
+	NO(ckt_group_has_ranks(sessions[0]));
+	other.bytes[CKT_GROUP_COMMUNICATOR - 1] ^= 1;
+	tell(0, CKT_GROUP_CLAIM, &rank);
+	YES(ckt_group_has_ranks(sessions[0]));
+	tell(1, CKT_GROUP_CLAIM, &other);
+	IS(sessions[0]->group.mate_count + sessions[1]->group.mate_count, 0);
+	rank.bytes[CKT_GROUP_COMMUNICATOR] = 1;
+	tell(2, CKT_GROUP_CLAIM, &rank);
+	IS(sessions[0]->group.mate_count + sessions[2]->group.mate_count, 0);
+	tell(1, CKT_GROUP_CLAIM, &rank);
+	IS(sessions[0]->group.mate_count, 1);
+	IS(sessions[0]->group.mates[0], sessions[1]->serial);
+	IS(sessions[1]->group.mate_count, 1);
+	IS(sessions[1]->group.mates[0], sessions[0]->serial);
+	/* A name that is none of a rank's brings nobody together. */
+	const struct ckt_group_name root = {"nccl root aaaaaaaaaaaaaaaaaa"};
+	tell(1, CKT_GROUP_DROP, &rank);
+	tell(1, CKT_GROUP_DROP, &other);
+	tell(1, CKT_GROUP_CLAIM, &root);
+	NO(ckt_group_has_ranks(sessions[1]));
+	end();
+}
+
 static void test_restored(void)
 {
 	begin();
@@ -302,5 +330,6 @@ static void test_ended(void)
 	}
 }
 
-UNIT_SUITE(group, {"find", test_find}, {"ended", test_ended}, {"restored", test_restored},
-	{"refused", test_refused}, {"garbage", test_garbage}, {"full", test_full})
+UNIT_SUITE(group, {"find", test_find}, {"ended", test_ended}, {"ranks", test_ranks},
+	{"restored", test_restored}, {"refused", test_refused}, {"garbage", test_garbage},
+	{"full", test_full})

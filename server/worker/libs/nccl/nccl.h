@@ -161,3 +161,8 @@ void ckt_worker_nccl_count(uint64_t operations);
 void ckt_worker_nccl_peers_add(struct ckt_nccl_comm *comm);
 /* Does nothing for a communicator that was not added. */
 void ckt_worker_nccl_peers_remove(struct ckt_nccl_comm *comm);
+
+/* ---- nccl_together.c: the same threads. */
+/* The session's rank is found by those of the others, so that they leave the GPU together. */
+void ckt_worker_nccl_together_add(const struct ckt_nccl_comm *comm);
+void ckt_worker_nccl_together_remove(const struct ckt_nccl_comm *comm);

@@ -46,3 +46,18 @@ uint64_t ckt_worker_nccl_issued(struct ckt_worker *worker);
  * communicator of 2 ranks, of which rank 1 is ...".
  */
 bool ckt_worker_nccl_has_peers(char *ret_text, size_t text_size);
+struct ckt_nccl_peer {
+	uint8_t identity[CKT_NCCL_ID_BYTES];
+	uint32_t rank;
+};
+/* The nth rank in another session, of all communicators.  False: there are not so many. */
+bool ckt_worker_nccl_peer(size_t nth, struct ckt_nccl_peer *ret_peer);
+/* Whether the session has rank 0 of a communicator of several. */
+bool ckt_worker_nccl_is_first(void);
+
+/* ---- nccl_together.c */
+/*
+ * Whether the sessions with the other ranks of its communicators stand still, too, to leave the GPU with
+ * it.  0, or -EBUSY and a sentence.  Precondition: the session is frozen, and all of them are.
+ */
+int ckt_worker_nccl_together_check(char *ret_message, size_t message_size);

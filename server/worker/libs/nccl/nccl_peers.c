@@ -19,10 +19,13 @@ void ckt_worker_nccl_peers_add(struct ckt_nccl_comm *comm)
 	comm->next_known = first;
 	first = comm;
 	pthread_mutex_unlock(&lock);
+	ckt_worker_nccl_together_add(comm);
 }
 
 void ckt_worker_nccl_peers_remove(struct ckt_nccl_comm *comm)
 {
+	if (comm->known)
+		ckt_worker_nccl_together_remove(comm);
 	pthread_mutex_lock(&lock);
 	for (struct ckt_nccl_comm **link = &first; comm->known && *link;
 		link = &(*link)->next_known)
@@ -42,6 +45,32 @@ static bool is_here(const struct ckt_nccl_comm *like, int rank)
 			!memcmp(comm->identity, like->identity, CKT_NCCL_ID_BYTES))
 			return true;
 	return false;
+}
+
+bool ckt_worker_nccl_peer(size_t nth, struct ckt_nccl_peer *ret_peer)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (const struct ckt_nccl_comm *comm = first; comm && !found; comm = comm->next_known)
+		for (int rank = 0; rank < comm->ranks && !found; rank++) {
+			found = !is_here(comm, rank) && nth-- == 0;
+			if (!found)
+				continue;
+			ret_peer->rank = (uint32_t)rank;
+			memcpy(ret_peer->identity, comm->identity, CKT_NCCL_ID_BYTES);
+		}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool ckt_worker_nccl_is_first(void)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (const struct ckt_nccl_comm *comm = first; comm && !found; comm = comm->next_known)
+		found = comm->rank == 0 && comm->ranks > 1;
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 /* Writes "rank 1" or "ranks 1, 2 and 5 others" and returns their number.  Precondition: locked. */
