@@ -8,6 +8,7 @@
 #include "ctl/drain/drain_state.h"
 #include "ctl/print.h"
 #include "ctl/server.h"
+#include "ctl/sharing.h"
 #include "ctl/subcommands.h"
 #include "rpc/control.h"
 
@@ -18,7 +19,25 @@ static const char *authentication(const ckt_control_info_res *info)
 	return info->insecure ? "none" : info->token ? "token" : "local";
 }
 
-static int print_json(const ckt_control_info_res *info, const struct ckt_ctl_drain *drain)
+/* What INFO does not have. */
+struct beside {
+	const struct ckt_ctl_drain *drain;        /* NULL: it takes sessions */
+	const ckt_control_share_modes_res *modes; /* NULL: not known */
+};
+
+static json_t *sharing_json(const ckt_control_share_modes_res *modes)
+{
+	bool space = modes->space;
+	json_t *list = json_array();
+	json_array_append_new(list, json_string("time"));
+	if (space)
+		json_array_append_new(list, json_string("space"));
+	return json_pack("{s:o, s:s, s:o}", "modes", list, "default",
+		space && modes->wants_space ? "space" : "time", "reason",
+		space ? json_null() : ckt_ctl_json_text(modes->reason));
+}
+
+static int print_json(const ckt_control_info_res *info, const struct beside *beside)
 {
 	char started[64];
 	json_t *gpus = json_array(), *listening = json_array(), *object = json_object();
@@ -48,13 +67,27 @@ static int print_json(const ckt_control_info_res *info, const struct ckt_ctl_dra
 	json_object_set_new(object, "session_memory_bytes",
 		json_integer((json_int_t)info->session_memory_bytes));
 	json_object_set_new(object, "stopping", json_boolean(info->stopping));
-	if (drain)
-		json_object_set_new(object, "draining", ckt_ctl_drain_json(drain));
+	json_object_set_new(
+		object, "sharing", beside->modes ? sharing_json(beside->modes) : json_null());
+	if (beside->drain)
+		json_object_set_new(object, "draining", ckt_ctl_drain_json(beside->drain));
 	return ckt_ctl_json_print(object);
 }
 
-static int print_text(const ckt_control_info_res *info, const struct ckt_ctl_drain *drain)
+static void print_sharing(const ckt_control_share_modes_res *modes)
 {
+	char reason[CKT_CONTROL_REASON + 1];
+	if (modes->space)
+		printf("sharing     GPUs in time or in space, without a rule in %s\n",
+			modes->wants_space ? "space" : "time");
+	else
+		printf("sharing     GPUs in time; not in space: %s\n",
+			ckt_ctl_clean(modes->reason, reason, sizeof reason));
+}
+
+static int print_text(const ckt_control_info_res *info, const struct beside *beside)
+{
+	const struct ckt_ctl_drain *drain = beside->drain;
 	char text[CKT_CONTROL_PATH_MAX + 1], size[32];
 	printf("cricket-server %s", ckt_ctl_clean(info->build, text, sizeof text));
 	printf(" on %s, process %u%s\n", ckt_ctl_clean(info->host, text, sizeof text), info->pid,
@@ -83,6 +116,8 @@ static int print_text(const ckt_control_info_res *info, const struct ckt_ctl_dra
 		printf(", %s each",
 			ckt_ctl_size_text(info->session_memory_bytes, size, sizeof size));
 	printf("\n");
+	if (beside->modes)
+		print_sharing(beside->modes);
 	if (drain)
 		printf("draining    since %s%s%s\n",
 			ckt_ctl_time_text(drain->since, text, sizeof text),
@@ -98,8 +133,11 @@ int ckt_ctl_info(const struct ckt_ctl_args *args)
 	if (status != CKT_EXIT_DONE)
 		return status;
 	struct ckt_ctl_drain state;
-	const struct ckt_ctl_drain *drain = ckt_ctl_drain_look(args, &state) ? &state : NULL;
-	status = args->json ? print_json(&info, drain) : print_text(&info, drain);
+	ckt_control_share_modes_res modes = {0};
+	const struct beside beside = {.drain = ckt_ctl_drain_look(args, &state) ? &state : NULL,
+		.modes = ckt_ctl_share_modes_look(args, &modes) ? &modes : NULL};
+	status = args->json ? print_json(&info, &beside) : print_text(&info, &beside);
+	xdr_free((xdrproc_t)xdr_ckt_control_share_modes_res, (char *)&modes);
 	xdr_free((xdrproc_t)xdr_ckt_control_info_res, (char *)&info);
 	return status;
 }

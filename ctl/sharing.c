@@ -111,6 +111,21 @@ void ckt_ctl_sharings_read(const struct ckt_ctl_args *args, struct ckt_ctl_shari
 		read_all(args, &questions[i], ret_sharings);
 }
 
+bool ckt_ctl_share_modes_look(
+	const struct ckt_ctl_args *args, ckt_control_share_modes_res *ret_modes)
+{
+	struct ckt_ctl_server server;
+	char ignored[1200];
+	*ret_modes = (ckt_control_share_modes_res){0};
+	if (ckt_ctl_try_connect(args, &server, ignored, sizeof ignored) != CKT_EXIT_DONE)
+		return false;
+	bool known = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_SHARE_MODES, NULL,
+			     NULL, (xdrproc_t)xdr_ckt_control_share_modes_res, ret_modes,
+			     ckt_net_now_ms() + TIMEOUT_MS, -1) == 0;
+	ckt_ctl_disconnect(&server);
+	return known;
+}
+
 void ckt_ctl_sharings_free(struct ckt_ctl_sharings *sharings)
 {
 	for (size_t i = 0; i < sharings->count; i++) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ctl/command.h"
@@ -18,6 +19,9 @@ struct ckt_ctl_sharings {
 /* Of all sessions that the server shows us; none of one that is older.  Freed by the caller. */
 void ckt_ctl_sharings_read(const struct ckt_ctl_args *args, struct ckt_ctl_sharings *ret_sharings);
 void ckt_ctl_sharings_free(struct ckt_ctl_sharings *sharings);
+/* What the server offers; false of one that is older.  Freed with xdr_free. */
+bool ckt_ctl_share_modes_look(
+	const struct ckt_ctl_args *args, ckt_control_share_modes_res *ret_modes);
 /* An object; null: not known. */
 json_t *ckt_ctl_sharings_json(const struct ckt_ctl_sharings *sharings, const char *session);
 /* A line, of a session in space, or that should be. */

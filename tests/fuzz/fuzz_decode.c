@@ -116,6 +116,7 @@ static const struct {
 	PROTOCOL(ckt_control_turns_res),
 	PROTOCOL(ckt_control_sharings_res),
 	PROTOCOL(ckt_control_share_groups_res),
+	PROTOCOL(ckt_control_share_modes_res),
 	PROTOCOL(ckt_control_quanta_res),
 	PROTOCOL(ckt_control_trace_args),
 	PROTOCOL(ckt_control_trace_res),

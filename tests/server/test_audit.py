@@ -66,6 +66,7 @@ CALLS = {
     "turns": (text(""), None, None, "ok"),
     "sharings": (text(""), None, None, "ok"),
     "share_groups": (text(""), None, None, "ok"),
+    "share_modes": (b"", None, None, "ok"),
     "waits": (u32(0), None, None, "ok"),
     "drain": (u32(0) + text(""), None, "look", "ok"),
     "durable": (text(""), None, None, "ok"),

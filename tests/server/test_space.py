@@ -100,6 +100,8 @@ class Daemon(Space):
         if os.geteuid() == 0:
             self.assertNotEqual(user, 0)
         self.assertIn("GPU in space, one of 2", self.ctl(server, "ps"))
+        self.assertEqual(json.loads(self.ctl(server, "info", "--json"))["sharing"], {"modes": ["time", "space"], "default": "space", "reason": None})
+        self.assertIn("sharing     GPUs in time or in space, without a rule in space\n", self.ctl(server, "info"))
         first.end()
         self.wait(lambda: len(self.sharings(server)) == 1)
         self.assertEqual(self.one(server)["members"], 1)
@@ -153,6 +155,10 @@ class Daemon(Space):
                 self.assertEqual([(s["mode"], s["reason"]) for s in self.sharings(server).values()], [("time", reason)] * 2)
                 self.assertEqual(len(re.findall(r"sessions share GPUs in time, and not in space: .*" + told, self.log_of(server))), 1)
                 self.assertIn("GPU in time, not in space: " + reason, self.ctl(server, "ps"))
+                # A daemon that does not start is no property of the server.
+                lacking = "the soft GPU has no MPS" if name == "missing" else None
+                self.assertEqual(json.loads(self.ctl(server, "info", "--json"))["sharing"],
+                                 {"modes": ["time"] if lacking else ["time", "space"], "default": "time" if lacking else "space", "reason": lacking})
                 for taker in takers:
                     self.assertEqual(taker.ask("alloc", 1), 0)
                     taker.end()

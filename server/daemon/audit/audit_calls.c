@@ -80,6 +80,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_TURNS] = {"turns"},
 	[CKT_CONTROL_SHARINGS] = {"sharings"},
 	[CKT_CONTROL_SHARE_GROUPS] = {"share_groups"},
+	[CKT_CONTROL_SHARE_MODES] = {"share_modes"},
 	[CKT_CONTROL_QUANTA] = {"quanta"},
 	[CKT_CONTROL_DECIDE] = {"decide", ANSWER_RESULT, AT(ckt_control_decide_args, session), 0,
 		AT(ckt_control_decide_res, session)},

@@ -697,6 +697,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_SHARINGS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_sharings},
 	[CKT_CONTROL_SHARE_GROUPS] = {(xdrproc_t)xdr_ckt_control_list_args,
 		ckt_control_share_groups},
+	[CKT_CONTROL_SHARE_MODES] = {NULL, ckt_control_share_modes},
 	[CKT_CONTROL_TURNS] = {(xdrproc_t)xdr_ckt_control_list_args, ckt_control_turns},
 	[CKT_CONTROL_IMAGE_MAC] = {(xdrproc_t)xdr_ckt_control_image_mac_args,
 		ckt_control_image_mac},

@@ -91,6 +91,7 @@ void ckt_control_limit_set(struct ckt_peer *peer, void *decoded, int *passed_fd)
 void ckt_control_replace(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_sharings(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_share_groups(struct ckt_peer *peer, void *decoded, int *passed_fd);
+void ckt_control_share_modes(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_turns(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_limit_show(struct ckt_peer *peer, void *decoded, int *passed_fd);
 void ckt_control_limit_clear(struct ckt_peer *peer, void *decoded, int *passed_fd);

@@ -53,3 +53,14 @@ void ckt_control_share_groups(struct ckt_peer *peer, void *decoded, int *passed_
 	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_share_groups_res, &res);
 	free(list);
 }
+
+void ckt_control_share_modes(struct ckt_peer *peer, void *decoded, int *passed_fd)
+{
+	const struct ckt_server *server = peer->server;
+	const char *obstacle = ckt_mps_obstacle(server);
+	ckt_control_share_modes_res res = {.space = !obstacle,
+		.reason = (char *)(obstacle ? obstacle : ""),
+		.wants_space = server->options.share && !strcmp(server->options.share, "space")};
+	(void)decoded, (void)passed_fd;
+	ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_share_modes_res, &res);
+}

@@ -269,8 +269,7 @@ static void tell_once(struct ckt_mps *mps, const char *why)
 	mps->told = true;
 }
 
-/* Why nothing can be shared in space here; NULL: it can. */
-static const char *obstacle(const struct ckt_server *server)
+const char *ckt_mps_obstacle(const struct ckt_server *server)
 {
 	if (!server->mps)
 		return "out of memory";
@@ -299,8 +298,8 @@ struct ckt_mps_kind ckt_mps_kind_default(const struct ckt_server *server)
 	const char *share = server->options.share;
 	/* Nobody's workers have no group without one of these, and could become anybody's. */
 	bool has_group = server->mounts || server->own_network || server->own_sockets;
-	return (struct ckt_mps_kind){
-		.space = share && !strcmp(share, "space") && has_group && !obstacle(server)};
+	return (struct ckt_mps_kind){.space = share && !strcmp(share, "space") && has_group &&
+			!ckt_mps_obstacle(server)};
 }
 
 /* Who restores for others does not know for whom. */
@@ -316,7 +315,7 @@ struct ckt_mps_kind ckt_mps_kind_of(const struct ckt_session *session)
 {
 	const struct ckt_server *server = session->server;
 	struct ckt_mps_kind kind = {.space = mode_of(session) == CKT_SHARE_SPACE};
-	const char *why = kind.space ? obstacle(server) : NULL;
+	const char *why = kind.space ? ckt_mps_obstacle(server) : NULL;
 	if (why) {
 		if (server->mps)
 			tell_once(server->mps, why);

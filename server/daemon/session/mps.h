@@ -71,6 +71,8 @@ struct ckt_mps_member {
 
 /* Finds the control program. */
 void ckt_mps_init(struct ckt_server *server);
+/* Why this host's GPUs cannot be shared in space; NULL: they can. */
+const char *ckt_mps_obstacle(const struct ckt_server *server);
 /* What the next server has to know of its daemon, one line; "": it is in time. */
 void ckt_mps_note(const struct ckt_session *session, char ret_text[CKT_MPS_NOTE]);
 /* For a session whose worker is found again: by the note in its file, if it is in space. */

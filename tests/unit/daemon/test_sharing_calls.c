@@ -65,4 +65,24 @@ static void test_groups(void)
 	session_drop(sessions[1]);
 }
 
-UNIT_SUITE(sharing_calls, {"told", test_told}, {"groups", test_groups})
+static void test_modes(void)
+{
+	ckt_control_share_modes_res res = {0};
+	int fd = control_new();
+	YES(control(fd, CKT_CONTROL_SHARE_MODES, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_control_share_modes_res, &res));
+	NO(res.space);
+	NO(res.wants_space);
+	/* This server has none. */
+	TEXT(res.reason, "out of memory");
+	xdr_free((xdrproc_t)xdr_ckt_control_share_modes_res, (char *)&res);
+	server.options.share = (char *)"space";
+	YES(control(fd, CKT_CONTROL_SHARE_MODES, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_control_share_modes_res, &res));
+	YES(res.wants_space);
+	xdr_free((xdrproc_t)xdr_ckt_control_share_modes_res, (char *)&res);
+	server.options.share = NULL;
+	close(fd);
+}
+
+UNIT_SUITE(sharing_calls, {"told", test_told}, {"groups", test_groups}, {"modes", test_modes})
