@@ -405,7 +405,7 @@ static bool serve(struct ckt_quantum *quantum, struct ckt_quantum_member *member
 	return member->served;
 }
 
-/* Of one that comes in ahead of those that leave for it: who that is.  True: decided. */
+/* Of one that comes in, and not all that it wants leaves yet: who leaves for it.  True: decided. */
 static bool serve_ahead(struct ckt_quantum *quantum, struct ckt_quantum_member *member,
 	unsigned gpu, uint64_t free_bytes, int64_t now_ns, struct ckt_quantum_decision *decision)
 {
@@ -423,6 +423,15 @@ static bool serve_ahead(struct ckt_quantum *quantum, struct ckt_quantum_member *
 	return decision->step != CKT_QUANTUM_WAIT;
 }
 
+/* Of several GPUs: it comes in when all have room.  One had, and room is kept for it; this one may not have. */
+static bool waits_for_rest(const struct ckt_quantum_member *member)
+{
+	unsigned gpus = 0;
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		gpus += member->want[gpu] != 0;
+	return member->chosen && member->out && !member->coming && gpus > 1;
+}
+
 void ckt_quantum_decide(struct ckt_quantum *quantum, unsigned gpu, uint64_t free_bytes,
 	int64_t now_ns, struct ckt_quantum_decision *ret_decision)
 {
@@ -432,7 +441,7 @@ void ckt_quantum_decide(struct ckt_quantum *quantum, unsigned gpu, uint64_t free
 	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next)
 		m->gang_waits_ns = waits_since(quantum, m);
 	for (struct ckt_quantum_member *m = quantum->first; m; m = m->next)
-		if (m->ahead && m->want[gpu] &&
+		if (m->want[gpu] && (m->ahead || waits_for_rest(m)) &&
 			serve_ahead(quantum, m, gpu, free_bytes, now_ns, ret_decision))
 			return;
 	const struct room room = count_room(quantum, NULL, gpu, free_bytes);

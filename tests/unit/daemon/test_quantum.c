@@ -541,8 +541,38 @@ static void test_gang_on_one_gpu(void)
 	IS(member_of(decision.member), 1);
 }
 
+/* Of two GPUs, one has room at once: members leave the other for it, too. */
+static void test_two_gpus(void)
+{
+	begin(3);
+	out(0);
+	members[1].here[0] = 0;
+	members[1].here[1] = BYTES;
+	members[1].idle_since_ns = now - 10 * SECOND;
+	now += MS;
+	want(0, BYTES);
+	members[0].want[1] = BYTES;
+	IS(decide(BYTES), CKT_QUANTUM_ADMIT);
+	IS(member_of(decision.member), 0);
+	ckt_quantum_decide(&quantum, 1, 0, now, &decision);
+	IS(decision.step, CKT_QUANTUM_EVICT);
+	IS(member_of(decision.member), 1);
+	members[1].leaving = true;
+	ckt_quantum_decide(&quantum, 1, 0, now, &decision);
+	IS(decision.step, CKT_QUANTUM_WAIT);
+	/* The room of both is kept for it. */
+	IS(ckt_quantum_kept(&quantum, NULL, 0), BYTES);
+	IS(ckt_quantum_kept(&quantum, NULL, 1), BYTES);
+	/* Who is on its way in makes nobody leave. */
+	members[1].leaving = false;
+	members[0].coming = true;
+	ckt_quantum_decide(&quantum, 1, 0, now, &decision);
+	IS(decision.step, CKT_QUANTUM_WAIT);
+}
+
 UNIT_SUITE(quantum, {"fits", test_fits}, {"quantum", test_quantum}, {"max_wait", test_max_wait},
 	{"idle", test_idle}, {"least_needed", test_least_needed}, {"stays", test_stays},
 	{"between", test_between}, {"behind", test_behind}, {"ahead", test_ahead},
 	{"ahead in vain", test_ahead_in_vain}, {"mixes", test_mixes}, {"both ways", test_both_ways},
-	{"random", test_random}, {"gangs", test_gangs}, {"gang_on_one_gpu", test_gang_on_one_gpu})
+	{"random", test_random}, {"gangs", test_gangs}, {"gang_on_one_gpu", test_gang_on_one_gpu},
+	{"two GPUs", test_two_gpus})
