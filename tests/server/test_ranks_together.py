@@ -184,6 +184,20 @@ class Ranks(Limited):
         self.assertEqual(ranks[0].ask("train", 0), self.words[0])
         self.assertEqual(third.ask("check", 9), 0)
 
+    def test_two_gpus(self):
+        """Ranks on a GPU each, which two programs have filled: both programs leave for them, and both ranks come in."""
+        server = self.swapping("--drain", "60", gpus=2)
+        ranks = self.ranks(server, mib=20, gpus=2)
+        others = [self.taker(server) for _ in ranks]
+        for gpu, other in enumerate(others):
+            self.assertEqual([other.ask("use", gpu), other.ask("alloc", 80), other.ask("fill", 50 + gpu)], [0, 0, 0])
+        for turn in range(3):
+            self.trained(ranks, 5)
+            self.assertEqual([other.ask("check", 50 + gpu) for gpu, other in enumerate(others)], [0, 0])
+        outs = [one["outs"] for one in self.swapping_of(server, *ranks)]
+        self.assertGreater(outs[0], 0)
+        self.assertEqual(outs[0], outs[1])
+
 
 if __name__ == "__main__":
     unittest.main()

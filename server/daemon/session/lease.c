@@ -378,6 +378,12 @@ static bool take_question(struct ckt_session *session, const struct ckt_lease_me
 	lease->question.since_ms = ckt_net_now_ms();
 	lease->question.bytes = message->bytes;
 	lease->question.want = message->want;
+	if (!message->bytes && session->quantum.stopped) {
+		/* It wants no number, only to come in: also where nobody counts what it has. */
+		ckt_quantum_asked(session);
+		answer(session, 0, 0);
+		return true;
+	}
 	ask_again(session);
 	return true;
 }

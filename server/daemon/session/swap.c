@@ -136,6 +136,16 @@ static uint64_t most_bytes(const struct ckt_session *session)
 	return bytes;
 }
 
+/* Of sessions that leave at one time, as long as only their workers know how much: a part for each. */
+static uint64_t part_of(const struct ckt_session *session, uint64_t bytes)
+{
+	unsigned count = 1;
+	for (const struct ckt_session *s = session->server->sessions; s; s = s->next)
+		count += s != session && s->quantum.together == session->quantum.together &&
+			!s->swap.busy;
+	return bytes / count;
+}
+
 /* What it holds, as the kernel counts: a worker cannot say less. */
 static void settle(struct ckt_session *session)
 {
@@ -223,6 +233,8 @@ static int send_out(struct ckt_session *session, struct swap *swap, bool on_disk
 			return error;
 	}
 	args.limit_bytes = least(least(owner, kind), most_bytes(session));
+	if (swap->together && most_bytes(session) == UINT64_MAX)
+		args.limit_bytes = part_of(session, args.limit_bytes);
 	int fd = fcntl(session->swap.fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return -errno;

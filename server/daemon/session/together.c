@@ -530,6 +530,15 @@ void ckt_together_evict_idle(struct ckt_server *server, int64_t now_ns, int64_t 
 	}
 }
 
+/* Of GPUs without a budget nobody decides: who wants to come in does. */
+static bool comes_unasked(const struct ckt_together *together, int64_t now_ns)
+{
+	for (unsigned gpu = 0; gpu < CKT_DEVICES_MAX; gpu++)
+		if (together->member.want[gpu] && together->server->ledger.budgets[gpu])
+			return false;
+	return together->member.want_since_ns && now_ns >= together->member.skip_until_ns;
+}
+
 void ckt_together_continue(struct ckt_server *server, int64_t now_ns)
 {
 	for (struct ckt_together *t = server->togethers, *next; t; t = next) {
@@ -537,6 +546,8 @@ void ckt_together_continue(struct ckt_server *server, int64_t now_ns)
 		if (t->member.out && !t->step && t->member.want_since_ns &&
 			now_ns >= t->member.skip_until_ns && !anybody(t, is_out))
 			begin_move(t, false);
+		else if (t->member.chosen || comes_unasked(t, now_ns))
+			ckt_together_admit(t);
 	}
 }
 

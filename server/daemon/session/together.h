@@ -66,7 +66,10 @@ void ckt_together_evict_idle(struct ckt_server *server, int64_t now_ns, int64_t 
 /* Decided: they leave, or come in if there is room for all of it. */
 void ckt_together_evict(struct ckt_together *together, enum ckt_quantum_reason reason);
 void ckt_together_admit(struct ckt_together *together);
-/* Those that stand still, and of whom nothing is off the GPU, go on. */
+/*
+ * Those that stand still, and of whom nothing is off the GPU, go on.  Those that were to come in when one GPU had room
+ * do so when all have.
+ */
 void ckt_together_continue(struct ckt_server *server, int64_t now_ns);
 /*
  * Somebody asked for one of them: as ckt_session_swap_out and _in, and all of them move.  -EBUSY: they are on

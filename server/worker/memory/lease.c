@@ -363,6 +363,15 @@ bool ckt_lease_info(unsigned gpu, uint64_t *ret_total, uint64_t *ret_free)
 	return true;
 }
 
+void ckt_lease_wish(unsigned gpu)
+{
+	struct ckt_lease_message question = {.gpu = gpu};
+	struct ckt_lease_message answer;
+	pthread_mutex_lock(&lease.ask_lock);
+	ask(&question, NULL, &answer);
+	pthread_mutex_unlock(&lease.ask_lock);
+}
+
 /* ---- Waits */
 
 bool ckt_lease_refused(struct ckt_lease_wait *ret_wait)

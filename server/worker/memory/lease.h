@@ -68,6 +68,8 @@ void ckt_lease_give(unsigned gpu, uint64_t bytes);
 void ckt_lease_give_spare(unsigned gpu);
 /* False: the server sets no limit.  *ret_free: in whole granules. */
 bool ckt_lease_info(unsigned gpu, uint64_t *ret_total, uint64_t *ret_free);
+/* Of one that is off the GPU with others: it wants to come in, also where nothing is limited. */
+void ckt_lease_wish(unsigned gpu);
 
 /* What this thread was refused last since the latest call, if it can be waited for. */
 bool ckt_lease_refused(struct ckt_lease_wait *ret_wait);

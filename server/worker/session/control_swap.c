@@ -205,9 +205,8 @@ bool ckt_operation_come_in(struct ckt_worker *worker)
 	bool wanted = ckt_operation.swapped && !ckt_operation.held && worker->checkpoint.swapped &&
 		!ckt_operation.stopped;
 	/* Its server brings all of them in. */
-	uint64_t total, left;
 	if (ckt_operation.stopped && !atomic_load(&ckt_operation.alone))
-		ckt_lease_info(worker->devices[0].number, &total, &left);
+		ckt_lease_wish(worker->devices[0].number);
 	int error = wanted ? ckt_swap_come_in(worker, false, &bytes, message, sizeof message) : 0;
 	if (wanted && !error) {
 		pthread_mutex_lock(&worker->mail_lock);
