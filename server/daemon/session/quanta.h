@@ -10,8 +10,8 @@
  *
  * Nothing happens without swap memory.  Sessions whose when-full is swap may be swapped out for
  * others; any session that waits is served.  With --idle-memory any session leaves that is idle for so
- * long.  Never moved are sessions that are held, paused, saved, stopped with their job, or tied to
- * others by shared memory or communicators.
+ * long.  Never moved are sessions that are held, paused, saved or stopped with their job.  Those that are tied to
+ * others by shared memory or communicators move with them (together.h).
  *
  * What a worker says is believed of itself alone: one that says that its memory left, and does not
  * give its lease back, or that does not answer three times, is ended.
