@@ -37,6 +37,8 @@ enum {
 	/* Header flags: no reply will be sent; the program sleeps while it waits for the GPU. */
 	CKT_CALL_BATCHED = 1,
 	CKT_CALL_SLEEPS = 2,
+	/* The client keeps the command, and wants to know its stamp (rpc/session.x). */
+	CKT_CALL_STAMPED = 4,
 };
 
 /*

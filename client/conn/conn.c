@@ -217,10 +217,13 @@ static CUresult begin(struct ckt_conn *conn, struct ckt_call *call, uint32_t pro
 			.seq = call->seq,
 			.acked = acked,
 			.thread = thread,
-			.flags = (flags & CKT_CALL_F_BATCHED) && !(mode & CKT_CONN_SYNC)
-				? CKT_CALL_BATCHED
-				: ckt_spin_sleeps() ? CKT_CALL_SLEEPS
-						    : 0,
+			.flags = ((flags & CKT_CALL_F_BATCHED) && !(mode & CKT_CONN_SYNC)
+						 ? CKT_CALL_BATCHED
+						 : ckt_spin_sleeps() ? CKT_CALL_SLEEPS
+								     : 0) |
+				(atomic_load_explicit(&conn->stamped, memory_order_relaxed)
+						? CKT_CALL_STAMPED
+						: 0),
 			.context = context});
 	return CUDA_SUCCESS;
 }

@@ -173,6 +173,7 @@ struct ckt_conn {
 	 * The reader's; other threads only look whether there is one.
 	 */
 	struct ckt_replay *_Atomic replay;
+	_Atomic bool stamped; /* commands ask for stamps: replay_stamps.h */
 
 	pthread_mutex_t state_lock;
 	pthread_cond_t state_cond; /* signalled when epoch changes or the session is lost */

@@ -33,9 +33,13 @@ void ckt_replay_open(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 		return;
 	}
 	conn->replay = calloc(1, sizeof *conn->replay);
-	if (conn->replay)
-		ckt_replay_log_init(&conn->replay->log, ckt_settings.replay_memory_bytes,
-			ckt_settings.replay_directory);
+	if (!conn->replay)
+		return;
+	ckt_replay_log_init(&conn->replay->log, ckt_settings.replay_memory_bytes,
+		ckt_settings.replay_directory);
+	conn->replay->stamps.clock = ckt_conn_told(ok, CKT_CAPABILITY_STAMPS);
+	conn->replay->stamps.on = ckt_settings.durable_group && conn->replay->stamps.clock;
+	conn->stamped = conn->replay->stamps.on;
 }
 
 void ckt_replay_lose(struct ckt_conn *conn, const char *why)
@@ -49,6 +53,8 @@ void ckt_replay_lose(struct ckt_conn *conn, const char *why)
 	}
 	ckt_log_user("session %s is not durable any more: %s", conn->session, why);
 	conn->replay = NULL;
+	conn->stamped = false;
+	ckt_replay_stamps_fini(&replay->stamps);
 	for (unsigned i = 0; i < replay->open_count; i++)
 		free(replay->opens[i].record);
 	ckt_replay_log_fini(&replay->log);
@@ -69,12 +75,15 @@ void ckt_replay_durable(struct ckt_conn *conn, uint64_t executed)
 	if (!replay || executed <= replay->began ||
 		executed >= atomic_load_explicit(&conn->next_seq, memory_order_relaxed))
 		return;
+	if (executed != replay->cut_later)
+		replay->base_copy = replay->running ? replay->partial_copy : conn->offered_copy;
 	if (replay->running) {
 		if (executed > replay->cut_later)
 			replay->cut_later = executed;
 		return;
 	}
 	replay->began = executed;
+	ckt_replay_stamps_cut(&replay->stamps, &replay->log, executed);
 	ckt_replay_log_cut(&replay->log, executed);
 }
 
@@ -83,9 +92,20 @@ void ckt_replay_durable(struct ckt_conn *conn, uint64_t executed)
 /* Of every table of a forwarded library in rpc/api/. */
 enum { LIBRARY_OPEN = 1 };
 
-/* Calls whose effects are not the session's alone, or that the program takes part in. */
-static const char *why_never(const struct ckt_call_header *header)
+/* Its group must replay, too. */
+static bool is_sharing(const struct ckt_call_header *header)
 {
+	return header->prog == CKT_CUDA_PROG &&
+		(header->proc == CKT_PROC_IPC_MEM_GET || header->proc == CKT_PROC_IPC_MEM_OPEN ||
+			header->proc == CKT_PROC_PHYSICAL_EXPORT ||
+			header->proc == CKT_PROC_PHYSICAL_IMPORT);
+}
+
+/* Calls whose effects are not the session's alone, or that the program takes part in. */
+static const char *why_never(const struct ckt_replay *replay, const struct ckt_call_header *header)
+{
+	if (replay->stamps.on && is_sharing(header))
+		return NULL;
 	if (header->prog == ckt_lib_prog(CKT_LIB_NCCL))
 		return "it uses NCCL";
 	if (header->prog != CKT_CUDA_PROG)
@@ -150,7 +170,8 @@ static int add_command(
 			.size = (uint32_t)(CKT_MARK_SIZE + ckt_mark_size(record)),
 			.xid = header->xid,
 			.prog = header->prog,
-			.proc = header->proc});
+			.proc = header->proc,
+			.stamp = ckt_replay_stamps_of(&conn->replay->stamps, header->seq)});
 }
 
 static void keep_setting(
@@ -178,13 +199,16 @@ void ckt_replay_keep(struct ckt_conn *conn, const uint8_t *record)
 		return;
 	if (header.seq)
 		conn->replay->last = header.seq;
-	if (header.seq && header.seq <= conn->replay->began)
+	if (header.seq && header.seq <= conn->replay->began) {
+		conn->replay->stamps.shares |= is_sharing(&header);
 		return;
-	const char *why = why_never(&header);
+	}
+	const char *why = why_never(conn->replay, &header);
 	if (why) {
 		ckt_replay_lose(conn, why);
 		return;
 	}
+	conn->replay->stamps.shares |= is_sharing(&header);
 	if (is_setting(&header)) {
 		keep_setting(conn, record, &header);
 		return;
@@ -270,11 +294,26 @@ void ckt_replay_note(struct ckt_conn *conn, const struct ckt_reply_header *heade
 		reply = (struct ckt_log_reply){.deferred = header->deferred};
 	}
 	reply.before = atomic_load_explicit(&conn->next_seq, memory_order_relaxed);
+	reply.end = ckt_replay_stamps_end(&conn->replay->stamps, call.xid);
 	int result = query ? add_command(conn, waiter->message, &call) : 0;
 	if (!result)
 		result = ckt_replay_log_reply(&conn->replay->log, &reply);
 	if (result)
 		lose_by(conn, result);
+}
+
+int ckt_replay_take_stamps(struct ckt_conn *conn, struct ckt_cursor *c)
+{
+	struct ckt_replay *replay = conn->replay;
+	ckt_stamps_args args = {0};
+	if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_stamps_args, &args))
+		return -EPROTO;
+	bool good = !replay ||
+		ckt_replay_stamps_take(&replay->stamps, &replay->log, replay->last, &args);
+	xdr_free((xdrproc_t)xdr_ckt_stamps_args, (char *)&args);
+	if (!good)
+		return -EPROTO;
+	return replay && replay->running && replay->stamps.late ? -EILSEQ : 0;
 }
 
 /* ---- Copies */
@@ -287,6 +326,9 @@ unsigned ckt_replay_capabilities(const struct ckt_conn *conn, ckt_capability *re
 		return 0;
 	ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_DURABLE, replay->began + 1};
 	ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_PAST, conn->copy};
+	if (replay->stamps.on)
+		ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_STAMPS,
+			ckt_replay_stamps_told(&replay->stamps, replay->began)};
 	if (replay->asks_afresh)
 		ret[count++] = (ckt_capability){(char *)CKT_CAPABILITY_AFRESH, 1};
 	if (replay->partial_copy)
@@ -302,6 +344,9 @@ static uint64_t until(const struct ckt_conn *conn, uint64_t copy)
 	const struct ckt_replay *replay = conn->replay;
 	if (copy && copy == conn->copy)
 		return UINT64_MAX;
+	/* A replay runs nothing new. */
+	if (copy && copy == replay->partial_copy)
+		return conn->executed;
 	for (unsigned i = replay->past_count; i-- > 0;)
 		if (replay->past[i].copy == copy)
 			return replay->past[i].until;
@@ -329,6 +374,12 @@ bool ckt_replay_accepts(const struct ckt_conn *conn, const struct ckt_hello_ok *
 			"%.256s holds a copy of the session that went on without this program: it "
 			"executed command %llu, of which %llu are known",
 			address, (unsigned long long)ok->executed, (unsigned long long)known);
+	else if (replay->stamps.shares && ok->executed < conn->executed &&
+		!ckt_conn_told(ok, CKT_CAPABILITY_STAMPED))
+		snprintf(ret_message, message_size,
+			"%.256s holds an older state of the session alone, which shared memory with "
+			"others: all must come back together",
+			address);
 	else if (ok->executed < replay->began)
 		snprintf(ret_message, message_size,
 			"%.256s holds an older state of the session than the program kept commands of: "
@@ -347,10 +398,24 @@ static void remember(struct ckt_replay *replay, uint64_t copy, uint64_t executed
 	for (unsigned i = 0; i < replay->past_count; i++)
 		if (replay->past[i].until >= replay->began && replay->past[i].copy != copy)
 			replay->past[kept++] = replay->past[i];
+	/* The oldest goes, but not the one whose image stays. */
+	unsigned gone = kept && replay->past[0].copy == replay->base_copy;
 	if (kept == CKT_REPLAY_PAST_MAX)
-		memmove(replay->past, replay->past + 1, --kept * sizeof *replay->past);
+		memmove(replay->past + gone, replay->past + gone + 1,
+			(--kept - gone) * sizeof *replay->past);
 	replay->past[kept++] = (struct ckt_replay_past){.copy = copy, .until = executed};
 	replay->past_count = kept;
+}
+
+void ckt_replay_begins(struct ckt_conn *conn, uint64_t copy, uint64_t executed)
+{
+	struct ckt_replay *replay = conn->replay;
+	if (copy == replay->partial_copy)
+		return;
+	if (replay->partial_copy)
+		remember(replay, replay->partial_copy, conn->executed);
+	replay->partial_copy = copy;
+	replay->partial_base = executed;
 }
 
 void ckt_replay_attached(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
@@ -361,6 +426,8 @@ void ckt_replay_attached(struct ckt_conn *conn, const struct ckt_hello_ok *ok)
 		return;
 	remember(replay, conn->copy, ok->executed > conn->executed ? ok->executed : conn->executed);
 	conn->copy = copy;
+	ckt_replay_stamps_attach(&replay->stamps, ckt_conn_told(ok, CKT_CAPABILITY_STAMPS),
+		ok->executed > conn->executed ? ok->executed : conn->executed);
 	replay->partial_copy = 0;
 	replay->refused_afresh = false;
 	replay->absent_ms = 0;

@@ -22,6 +22,7 @@
 
 #include "client/conn/conn.h"
 #include "client/conn/replay_log.h"
+#include "client/conn/replay_stamps.h"
 
 enum {
 	/* Copies of the session that executed commands of the log: the latest ones. */
@@ -43,12 +44,14 @@ struct ckt_replay_open {
 
 struct ckt_replay {
 	struct ckt_replay_log log;
+	struct ckt_replay_stamps stamps;
 	uint64_t began; /* commands up to this number are forgotten */
 	struct ckt_replay_past {
 		uint64_t copy;
 		uint64_t until; /* its last command that this client knows of */
 	} past[CKT_REPLAY_PAST_MAX];
 	unsigned past_count;
+	uint64_t base_copy; /* whose image stays: it is not forgotten before the others */
 	/* the copy in which a replay has begun, and what it had executed before; 0: none */
 	uint64_t partial_copy, partial_base;
 	struct ckt_replay_open opens[CKT_REPLAY_OPENS_MAX];
@@ -81,7 +84,7 @@ void ckt_replay_note(struct ckt_conn *conn, const struct ckt_reply_header *heade
 	const struct ckt_waiter *waiter, const struct ckt_cursor *results);
 /* All commands up to the number are in an image that stays. */
 void ckt_replay_durable(struct ckt_conn *conn, uint64_t executed);
-/* The capabilities of a hello: at most CKT_REPLAY_PAST_MAX + 4.  Returns their number. */
+/* The capabilities of a hello: at most CKT_REPLAY_PAST_MAX + 5.  Returns their number. */
 unsigned ckt_replay_capabilities(const struct ckt_conn *conn, ckt_capability *ret);
 /*
  * Whether the copy that answered holds what this client knows, or can hold it by a replay; false
@@ -102,6 +105,10 @@ void ckt_replay_describe(const struct ckt_call_header *header,
 	struct ckt_log_reply *ret);
 /* The name of a procedure, for messages. */
 void ckt_replay_name(uint32_t prog, uint32_t proc, char *ret_name, size_t size);
+/* The worker tells stamps.  0; -EPROTO; -EILSEQ: a command of the replay cannot have its place. */
+int ckt_replay_take_stamps(struct ckt_conn *conn, struct ckt_cursor *c);
+/* A replay begins at this copy, which has executed so much. */
+void ckt_replay_begins(struct ckt_conn *conn, uint64_t copy, uint64_t executed);
 /* The session goes on at this copy. */
 void ckt_replay_attached(struct ckt_conn *conn, const struct ckt_hello_ok *ok);
 /*

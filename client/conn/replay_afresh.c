@@ -46,7 +46,8 @@ bool ckt_replay_afresh_begin(struct ckt_conn *conn)
 	struct ckt_replay *replay = conn->replay;
 	int64_t now_ms = ckt_net_now_ms();
 	bool absent = replay && replay->absent;
-	if (!absent || replay->began || replay->refused_afresh || !conn->copy) {
+	if (!absent || replay->began || replay->refused_afresh || replay->stamps.shares ||
+		!conn->copy) {
 		if (replay)
 			replay->absent_ms = 0;
 		return false;

@@ -25,12 +25,14 @@ struct ckt_log_command {
 	uint32_t xid;
 	uint32_t prog, proc;
 	uint64_t reply; /* number of its reply, from 1; 0: none has come */
+	uint64_t stamp; /* when it began, of its group's clock; 0: not known */
 };
 
 struct ckt_log_reply {
 	uint64_t seq;    /* 0: of a wait that is not numbered */
 	uint64_t before; /* no command from this number on was encoded when it came */
 	uint64_t hash, address, copy;
+	uint64_t end;       /* when it was sent, of the same clock; 0: not known */
 	uint32_t xid, size; /* of the results */
 	int32_t result;
 	uint32_t accept_stat;

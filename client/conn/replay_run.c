@@ -13,6 +13,7 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "client/conn/replay.h"
+#include "client/conn/settings.h"
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/record.h"
 
@@ -43,6 +44,7 @@ struct run {
 	int own_status;
 	int32_t deferred; /* came along with replies, and no reply of the log had it yet */
 	unsigned opened;  /* of replay->opens: sent */
+	bool stamped;     /* each command has its place in the replay of its group */
 	uint64_t sent;    /* numbered commands */
 	char *message;
 	size_t message_size;
@@ -308,13 +310,38 @@ static int catch_up(struct run *run, uint64_t seq, bool again, size_t *reply)
 	return result || again ? result : open_libraries(run, seq);
 }
 
+/*
+ * Tells the command's place, before this client waits for anything: the others must know what it does
+ * next.
+ */
+static int tell_place(struct run *run, size_t index)
+{
+	const struct ckt_log_command *c = &run->replay->log.commands[index];
+	const struct ckt_log_reply *was = reply_of(run, c);
+	ckt_stamp_args args;
+	if (!run->stamped || (c->seq ? c->seq <= run->start : !was || !was->end))
+		return 0;
+	if (ckt_replay_stamps_place(
+		    &run->replay->stamps, c, was, ckt_settings.reconnect_timeout_ms, &args))
+		return ask(run, CKT_SESSION_STAMP, (xdrproc_t)xdr_ckt_stamp_args, &args, false);
+	char call[96];
+	ckt_replay_name(c->prog, c->proc, call, sizeof call);
+	snprintf(run->message, run->message_size,
+		"%s (call %llu) has no place in the replay of its group: its worker died before it "
+		"told one; start the programs again",
+		call, (unsigned long long)c->seq);
+	return -EILSEQ;
+}
+
 /* One command of the log; *reply: the first reply that may not have come yet. */
 static int send_command(struct run *run, size_t index, size_t *reply)
 {
 	const struct ckt_log_command *c = &run->replay->log.commands[index];
 	const struct ckt_log_reply *was = reply_of(run, c);
 	bool again = c->seq && c->seq <= run->start;
-	int result = c->seq ? catch_up(run, c->seq, again, reply) : 0;
+	int result = tell_place(run, index);
+	if (!result && c->seq)
+		result = catch_up(run, c->seq, again, reply);
 	/* Compared before; or a wait that the program is still in, which it asks again by itself. */
 	bool skipped = again ? !was || was->copy == run->copy : !c->seq && !was;
 	if (result || skipped)
@@ -334,10 +361,7 @@ static int begin(struct run *run, const struct ckt_hello_ok *ok)
 	struct ckt_replay *replay = run->replay;
 	run->copy = ckt_conn_copy_of(ok);
 	run->start = ok->executed;
-	if (run->copy != replay->partial_copy) {
-		replay->partial_copy = run->copy;
-		replay->partial_base = ok->executed;
-	}
+	ckt_replay_begins(run->conn, run->copy, ok->executed);
 	run->record = malloc(CKT_RECORD_MAX + CKT_MARK_SIZE);
 	run->receive = malloc(CKT_RECEIVE_SIZE);
 	run->done = calloc(replay->log.reply_count + 1, 1);
@@ -373,6 +397,40 @@ static int finish(struct run *run, size_t reply)
 	return result;
 }
 
+/* Waits until all members have replayed all: what follows was in nobody's order. */
+static int await_group(struct run *run)
+{
+	ckt_stamps_end_args args = {.patience_ms = ckt_replay_stamps_patience(&run->replay->stamps,
+					    ckt_settings.reconnect_timeout_ms, ckt_net_now_ms())};
+	int result =
+		ask(run, CKT_SESSION_STAMPS_END, (xdrproc_t)xdr_ckt_stamps_end_args, &args, true);
+	if (!result && run->own_status) {
+		snprintf(run->message, run->message_size,
+			"the session has replayed all, but others of its group have not: %s; start "
+			"the programs again",
+			strerror(-run->own_status));
+		result = -EILSEQ;
+	}
+	return result;
+}
+
+/* The worker says that a command waits for others in vain. */
+static void name_late(struct run *run)
+{
+	const struct ckt_replay_log *log = &run->replay->log;
+	uint64_t late = run->replay->stamps.late;
+	size_t at = ckt_replay_log_behind(log, late - 1);
+	char call[96] = "a call";
+	while (at < log->command_count && log->commands[at].seq != late)
+		at++;
+	if (at < log->command_count)
+		ckt_replay_name(log->commands[at].prog, log->commands[at].proc, call, sizeof call);
+	snprintf(run->message, run->message_size,
+		"%s (call %llu) cannot have its place in the replay of its group: the others did "
+		"not get so far in time; start the programs again",
+		call, (unsigned long long)late);
+}
+
 static void end(struct run *run)
 {
 	struct ckt_conn *conn = run->conn;
@@ -405,15 +463,22 @@ int ckt_replay_run(struct ckt_conn *conn, struct ckt_transport *to, const struct
 	uint64_t copy = ckt_conn_copy_of(ok);
 	/* Of a session that begins again before its first command; see struct ckt_replay_open. */
 	bool opens = !ok->executed && copy != conn->copy && replay->open_count;
-	if (ok->executed >= conn->executed && copy != replay->partial_copy && !opens)
+	run.stamped = replay->stamps.on && ckt_conn_told(ok, CKT_CAPABILITY_STAMPED);
+	if (ok->executed >= conn->executed && copy != replay->partial_copy && !opens &&
+		!run.stamped)
 		return 0;
 	replay->running = true;
+	replay->stamps.late = replay->stamps.before = 0;
 	int result = begin(&run, ok);
 	size_t i = ckt_replay_log_behind(&replay->log, replay->partial_base);
 	for (; !result && i < replay->log.command_count; i++)
 		result = send_command(&run, i, &reply);
 	if (!result)
 		result = finish(&run, reply);
+	if (!result && run.stamped)
+		result = await_group(&run);
+	if (result == -EILSEQ && replay->stamps.late)
+		name_late(&run);
 	if (!result)
 		ckt_log_user("session %s: %llu commands replayed in %.1f s", conn->session,
 			(unsigned long long)run.sent, (double)(ckt_net_now_ms() - began_ms) / 1000);

@@ -312,6 +312,10 @@ int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_durable_args, &args))
 			return -EPROTO;
 		ckt_replay_durable(conn, args.executed);
+	} else if (header.proc == CKT_CALLBACK_STAMPS) {
+		int result = ckt_replay_take_stamps(conn, c);
+		if (result)
+			return result;
 	} else if (header.proc == CKT_CALLBACK_NOTIFY) {
 		struct ckt_notify_args args = {0};
 		void (*notify)(struct ckt_conn * conn, const struct ckt_notify_args *args) =

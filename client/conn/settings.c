@@ -184,7 +184,9 @@ static void load_durable(void)
 {
 	const char *text = getenv("CRICKET_REPLAY_MEMORY"), *directory = getenv("TMPDIR");
 	uint64_t bytes = (uint64_t)2 << 30;
-	ckt_settings.durable = load_number("CRICKET_DURABLE", 0, 1, 0);
+	long durable = load_number("CRICKET_DURABLE", 0, 2, 0);
+	ckt_settings.durable = durable;
+	ckt_settings.durable_group = durable == 2;
 	if (text && *text && ckt_size_parse(text, &bytes))
 		ckt_log_user(
 			"CRICKET_REPLAY_MEMORY=%.32s is no size: give bytes, or a number with K, M "

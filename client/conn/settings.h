@@ -32,7 +32,8 @@ struct ckt_settings {
 	unsigned standby_count;
 	const char *token_file;       /* CRICKET_TOKEN_FILE or NULL */
 	bool sync;                    /* CRICKET_SYNC=1 */
-	bool durable;                 /* CRICKET_DURABLE=1 */
+	bool durable;                 /* CRICKET_DURABLE=1, or 2: */
+	bool durable_group;           /* also together with sessions that it shares memory with */
 	uint64_t replay_memory_bytes; /* CRICKET_REPLAY_MEMORY */
 	const char *replay_directory; /* TMPDIR, or /tmp */
 	bool share_memory;            /* CRICKET_SHARE_MEMORY, unless it is 0 */

@@ -28,6 +28,7 @@
 #include "server/worker/memory/rescue.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
+#include "server/worker/session/stamps.h"
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
@@ -214,6 +215,7 @@ int main(int argc, char **argv)
 	/* The soft GPU's; absent otherwise. */
 	fcntl(CKT_WORKER_COMPILER_FD, F_SETFD, FD_CLOEXEC);
 	ckt_log_init("cricket-worker", level, NULL);
+	ckt_stamps_init();
 	if (enter_cage())
 		_exit(1);
 	worker->client_fd = worker->new_client.fd = worker->new_client.memory_fd = worker->host.fd =

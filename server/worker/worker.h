@@ -160,6 +160,7 @@ struct ckt_worker {
 		bool takes_again; /* CKT_CAPABILITY_AGAIN */
 		bool durable;     /* CKT_CAPABILITY_DURABLE */
 		bool sleeps;      /* CKT_CAPABILITY_SLEEP */
+		uint64_t acked;   /* commands that it knows to be executed */
 	} new_client;
 	bool go;                    /* the tables are the executor's from now on */
 	struct ckt_parting parting; /* the message for the client at the end */

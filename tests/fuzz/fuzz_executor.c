@@ -604,7 +604,10 @@ static const struct {
 		sizeof(ckt_environment_args)},
 	[CKT_SESSION_HOST_FILL] = {(xdrproc_t)xdr_ckt_host_fill_args, sizeof(ckt_host_fill_args)},
 	[CKT_SESSION_REPLAY] = {(xdrproc_t)xdr_ckt_replay_args, sizeof(ckt_replay_args)},
-	[CKT_SESSION_IMPOSE] = {(xdrproc_t)xdr_ckt_impose_args, sizeof(ckt_impose_args)}};
+	[CKT_SESSION_IMPOSE] = {(xdrproc_t)xdr_ckt_impose_args, sizeof(ckt_impose_args)},
+	[CKT_SESSION_STAMP] = {(xdrproc_t)xdr_ckt_stamp_args, sizeof(ckt_stamp_args)},
+	[CKT_SESSION_STAMPS_END] = {
+		(xdrproc_t)xdr_ckt_stamps_end_args, sizeof(ckt_stamps_end_args)}};
 
 static size_t put_step(
 	uint8_t *to, uint8_t step, uint8_t how, const uint8_t *old, size_t size, unsigned seed)

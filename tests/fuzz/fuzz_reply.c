@@ -20,7 +20,7 @@
 #include "tests/fuzz/mutate_xdr.h"
 
 enum { STEP_HEAD = 4, STEPS_MAX = 24, BODY_MAX = 2000, WAITERS_MAX = 16, SENT_MAX = 12 };
-enum { RECORD_BYTES = 64, CONTEXTS = 16, PATIENTLY = 0xbf, DURABLE = 0x7f };
+enum { RECORD_BYTES = 64, CONTEXTS = 16, PATIENTLY = 0xbf, DURABLE = 0x7f, STAMPS = 0x7b };
 enum step {
 	STEP_ASK,
 	STEP_REPLY,
@@ -157,7 +157,9 @@ static void reply(uint8_t how, const uint8_t *data, size_t size)
 
 static unsigned procedure(uint8_t how)
 {
-	return how == DURABLE ? CKT_CALLBACK_DURABLE : how % 10;
+	return how == DURABLE   ? CKT_CALLBACK_DURABLE
+		: how == STAMPS ? CKT_CALLBACK_STAMPS
+				: how % 10;
 }
 
 static void callback(uint8_t how, const uint8_t *data, size_t size)
@@ -303,7 +305,8 @@ static const struct {
 	[CKT_CALLBACK_NOTIFY] = {(xdrproc_t)xdr_ckt_notify_args, sizeof(ckt_notify_args)},
 	[CKT_CALLBACK_MODULES] = {(xdrproc_t)xdr_ckt_modules_args, sizeof(ckt_modules_args)},
 	[CKT_CALLBACK_DURABLE] = {(xdrproc_t)xdr_ckt_durable_args, sizeof(ckt_durable_args)},
-	[CKT_CALLBACK_SLEEP] = {(xdrproc_t)xdr_ckt_sleep_args, sizeof(ckt_sleep_args)}};
+	[CKT_CALLBACK_SLEEP] = {(xdrproc_t)xdr_ckt_sleep_args, sizeof(ckt_sleep_args)},
+	[CKT_CALLBACK_STAMPS] = {(xdrproc_t)xdr_ckt_stamps_args, sizeof(ckt_stamps_args)}};
 enum { CALLBACKS = sizeof callbacks / sizeof *callbacks };
 
 static size_t put_step(

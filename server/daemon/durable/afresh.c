@@ -28,18 +28,12 @@ enum {
 static char ended[ENDED_MAX][CKT_SESSION_ID_SIZE + 1];
 static unsigned ended_next;
 
-static uint64_t told(const struct ckt_hello_args *hello, const char *name)
-{
-	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++)
-		if (strcmp(hello->capabilities.capabilities_val[i].name, name) == 0)
-			return hello->capabilities.capabilities_val[i].value;
-	return 0;
-}
-
 bool ckt_afresh_is_asked(const struct ckt_hello_args *hello)
 {
-	return hello->kind == CKT_HELLO_RESUME && told(hello, CKT_CAPABILITY_AFRESH) &&
-		told(hello, CKT_CAPABILITY_DURABLE) == 1 && told(hello, CKT_CAPABILITY_COPY);
+	return hello->kind == CKT_HELLO_RESUME &&
+		ckt_automatic_told(hello, CKT_CAPABILITY_AFRESH) &&
+		ckt_automatic_told(hello, CKT_CAPABILITY_DURABLE) == 1 &&
+		ckt_automatic_told(hello, CKT_CAPABILITY_COPY);
 }
 
 static bool has_ended(const char *id)
@@ -156,7 +150,7 @@ int ckt_afresh_tell(struct ckt_session *session, const struct ckt_session_spec *
 	if (!spec->afresh)
 		return 0;
 	struct ckt_worker_afresh_args args = {.generation = session->generation,
-		.last_copy = told(spec->hello, CKT_CAPABILITY_COPY)};
+		.last_copy = ckt_automatic_told(spec->hello, CKT_CAPABILITY_COPY)};
 	memcpy(args.secret_hash, session->secret_hash, sizeof args.secret_hash);
 	return ckt_session_call(session, CKT_WORKER_AFRESH, (xdrproc_t)xdr_ckt_worker_afresh_args,
 		&args, -1, (xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),

@@ -181,7 +181,7 @@ struct ckt_automatic_chain *ckt_automatic_chain_new(struct ckt_server *server, c
 	if (!chain)
 		return NULL;
 	*chain = (struct ckt_automatic_chain){
-		.server = server, .dir_fd = -1, .lock_fd = -1, .wait = 1};
+		.server = server, .dir_fd = -1, .lock_fd = -1, .stamps = {.fd = -1}, .wait = 1};
 	snprintf(chain->id, sizeof chain->id, "%.12s", session);
 	chain->timer.fire = ckt_automatic_tick;
 	return chain;
@@ -194,6 +194,8 @@ void ckt_automatic_chain_free(struct ckt_automatic_chain *chain)
 	if (chain->space)
 		ckt_daemon_image_space_release(chain->space, chain->counted);
 	ckt_daemon_image_space_put(chain->space);
+	if (chain->stamps.fd >= 0)
+		close(chain->stamps.fd);
 	if (chain->dir_fd >= 0)
 		close(chain->dir_fd);
 	if (chain->lock_fd >= 0)
@@ -278,6 +280,7 @@ void ckt_automatic_begin(struct ckt_session *session)
 		return;
 	/* Of a restore from it. */
 	if (session->chain && session->chain->session) {
+		ckt_group_return_tell(session);
 		ckt_broker_stop(session->chain->broker);
 		session->chain->broker = NULL;
 		session->chain->alive_ms = ckt_net_now_ms();
@@ -304,14 +307,17 @@ void ckt_automatic_begin(struct ckt_session *session)
 	ckt_automatic_wait(chain);
 }
 
+uint64_t ckt_automatic_told(const struct ckt_hello_args *hello, const char *name)
+{
+	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++)
+		if (strcmp(hello->capabilities.capabilities_val[i].name, name) == 0)
+			return hello->capabilities.capabilities_val[i].value;
+	return 0;
+}
+
 bool ckt_automatic_is_asked(const struct ckt_hello_args *hello)
 {
-	for (u_int i = 0; i < hello->capabilities.capabilities_len; i++) {
-		const ckt_capability *one = &hello->capabilities.capabilities_val[i];
-		if (strcmp(one->name, CKT_CAPABILITY_DURABLE) == 0)
-			return true;
-	}
-	return false;
+	return ckt_automatic_told(hello, CKT_CAPABILITY_DURABLE) != 0;
 }
 
 void ckt_automatic_ask(struct ckt_session *session)

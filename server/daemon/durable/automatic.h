@@ -60,7 +60,12 @@ struct ckt_automatic_chain {
 	bool shares;               /* with other sessions, see automatic_share.c */
 	bool unfit;                /* its worker died, and the state does not say that it shares */
 	struct ckt_group_cut *cut; /* that is being taken, of it and others; NULL: none */
-	struct image *image;       /* in the making; see automatic_image.c */
+	/* Of a return in which its group replays: the page, until its worker has it (rpc/stamps.h); -1. */
+	struct {
+		int fd;
+		unsigned slot, count;
+	} stamps;
+	struct image *image;                 /* in the making; see automatic_image.c */
 	uint64_t number, counted, last_copy; /* last_copy: of the worker before this one */
 	int64_t alive_ms; /* CLOCK_MONOTONIC, of its restore; 0: it was not restored */
 	unsigned wait;    /* that many times the usual time until the next try */
@@ -72,6 +77,8 @@ struct ckt_automatic_chain {
 int ckt_automatic_init(struct ckt_server *server, char *ret_message, size_t message_size);
 void ckt_automatic_fini(struct ckt_server *server);
 
+/* The value of a capability in a hello; 0: it is not there. */
+uint64_t ckt_automatic_told(const struct ckt_hello_args *hello, const char *name);
 /* Whether a hello asks for images. */
 bool ckt_automatic_is_asked(const struct ckt_hello_args *hello);
 /* A client that asks has come to the session. */

@@ -163,6 +163,8 @@ static int open_chain(struct ckt_automatic_chain *chain, const struct ckt_peer *
 		result = check_images(peer, chain->dir_fd, state, left, ret_message);
 	if (!result)
 		note_progress(state, peer->hello.acked);
+	if (!result && state->member_count)
+		result = ckt_group_return_take(chain);
 	if (!result)
 		result = check_state(peer, state, ret_message);
 	if (!result)

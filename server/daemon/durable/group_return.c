@@ -3,14 +3,17 @@
 #include "server/daemon/durable/group_return.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fault_point.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "rpc/stamps.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/session/session.h"
@@ -27,8 +30,14 @@ enum {
 struct member {
 	char id[CKT_SESSION_ID_SIZE + 1];
 	uint64_t executed; /* in the cut */
-	int64_t came_ms;   /* when its client asked last; 0: never */
-	bool held, drained;
+	unsigned restores; /* from it without progress, and up to where its client had come: */
+	uint64_t before;
+	int64_t came_ms; /* when its client asked last; 0: never */
+	/* What it said: up to where it has come, since where it can send all again, in whose order. */
+	uint64_t acked, from, clock;
+	/* Of one that lives: how far it is, and whether its client can replay all in its group's order. */
+	uint64_t here;
+	bool held, drained, stamped;
 };
 
 struct group {
@@ -40,12 +49,19 @@ struct group {
 	struct ckt_timer look; /* at those of which a command is still executed */
 	unsigned looks;
 	bool goes;                 /* all had come: each may start */
+	bool beyond;               /* somebody has more than the cut: all replay, in one order */
+	bool advanced;             /* somebody has more than at the last return from the cut */
+	int page;                  /* of that replay (rpc/stamps.h); -1: there is none */
 	char why[CKT_MESSAGE_MAX]; /* why none comes back; empty: nothing known */
 	unsigned count;
 	struct member members[CKT_CHAIN_MEMBERS_MAX];
 };
 
 static struct group *groups;
+
+#define NO_PART                                                                           \
+	"session %s takes no part in a replay of its group: start all its programs with " \
+	"CRICKET_DURABLE=2; nobody of the group comes back"
 
 static void look_again(struct ckt_timer *timer);
 
@@ -59,6 +75,8 @@ static void group_free(struct group *group)
 	*place = group->next;
 	ckt_timer_clear(&group->timer);
 	ckt_timer_clear(&group->look);
+	if (group->page >= 0)
+		close(group->page);
 	free(group);
 }
 
@@ -84,6 +102,7 @@ static struct group *group_of(struct ckt_server *server, const struct ckt_chain_
 		group = group->next;
 	if (!group && (group = calloc(1, sizeof *group))) {
 		group->server = server;
+		group->page = -1;
 		group->timer.fire = expire;
 		group->look.fire = look_again;
 		memcpy(group->cut, state->cut, sizeof group->cut);
@@ -141,14 +160,14 @@ static int read_member(struct ckt_server *server, const struct ckt_chain_state *
 		why = "it shared with another session after that";
 	else if (!ckt_chain_same_cut(&other, state) || !other.count)
 		why = "its images are of another moment, or of another group";
-	else if (other.restores >= CKT_AUTOMATIC_RESTORES_MAX)
-		why = "it died as often as it was restored from them";
 	if (why)
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"session %s comes back only together with session %s, which has no images that fit: %s",
 			state->session, one->id, why);
 	else
 		one->executed = other.executed;
+	one->restores = other.restores;
+	one->before = other.acked;
 	return why ? -EBADMSG : 0;
 }
 
@@ -195,13 +214,38 @@ static int hold(
 		CALL_MS, done, context);
 }
 
+/* It stands still; whose work will be done again need not have finished it. */
+static bool is_still(const struct group *group, const struct member *one)
+{
+	return one->held && (one->drained || group->beyond);
+}
+
+/* What of those that live cannot go back. */
+static void find_obstacle(struct group *group)
+{
+	for (unsigned i = 0; i < group->count && group->beyond && !*group->why; i++) {
+		const struct member *one = &group->members[i];
+		if (!one->held || one->stamped)
+			continue;
+		if (one->here > one->executed)
+			snprintf(group->why, sizeof group->why,
+				"session %s has executed command %llu, and goes on, but the "
+				"images of its group end before that: nobody of the group "
+				"comes back",
+				one->id, (unsigned long long)one->here);
+		else
+			snprintf(group->why, sizeof group->why, NO_PART, one->id);
+	}
+}
+
 /* All that are held end, or go on. */
 static void judge(struct group *group)
 {
+	find_obstacle(group);
 	bool all = !*group->why;
 	for (unsigned i = 0; i < group->count && all; i++) {
 		const struct ckt_session *session = living(group, &group->members[i]);
-		all = !session || (group->members[i].held && group->members[i].drained);
+		all = !session || is_still(group, &group->members[i]);
 	}
 	for (unsigned i = 0; i < group->count; i++) {
 		struct member *one = &group->members[i];
@@ -221,7 +265,7 @@ static void answered(struct group *group)
 	if (--group->asked)
 		return;
 	for (unsigned i = 0; i < group->count; i++)
-		all = all && (!group->members[i].held || group->members[i].drained);
+		all = all && (!group->members[i].held || is_still(group, &group->members[i]));
 	if (all || *group->why || group->looks++ == LOOKS_MAX) {
 		judge(group);
 		return;
@@ -238,14 +282,28 @@ static void stands(struct ckt_session *session, void *context, int error, void *
 	if (one && !error && !res->status) {
 		one->held = res->held;
 		one->drained = res->drained;
-		if (res->executed > one->executed && !*group->why)
-			snprintf(group->why, sizeof group->why,
-				"session %s has executed command %llu, and goes on, but the "
-				"images of its group end before that: nobody of the group "
-				"comes back",
-				one->id, (unsigned long long)res->executed);
+		one->here = res->executed;
+		group->beyond |= res->executed > one->executed;
 	}
 	answered(group);
+}
+
+static void told(struct ckt_session *session, void *context, int error, void *answer)
+{
+	struct group *group = context;
+	const struct ckt_worker_stamped_res *res = answer;
+	struct member *one = find(group, session->id);
+	if (one)
+		one->stamped = !error && res->stamped;
+	answered(group);
+}
+
+/* Whether its client can replay; an older worker does not know. */
+static void ask_stamped(struct group *group, struct ckt_session *session)
+{
+	group->asked += !ckt_session_call(session, CKT_WORKER_STAMPED, NULL, NULL, -1,
+		(xdrproc_t)xdr_ckt_worker_stamped_res, sizeof(struct ckt_worker_stamped_res),
+		CALL_MS, told, group);
 }
 
 /* Those that live, once they are held, or those that are held.  Whether any lives. */
@@ -257,8 +315,11 @@ static bool ask_living(struct group *group, ckt_hold_action action)
 		bool wanted = action == CKT_HOLD_STOP || group->members[i].held;
 		any |= session != NULL;
 		if (session && wanted && session->phase == CKT_SESSION_LIVE &&
-			hold(session, action, stands, group) == 0)
+			hold(session, action, stands, group) == 0) {
 			group->asked++;
+			if (action == CKT_HOLD_STOP)
+				ask_stamped(group, session);
+		}
 	}
 	return any;
 }
@@ -279,7 +340,135 @@ static bool stop_living(struct group *group)
 	return any;
 }
 
+/* ---- The replay */
+
+/* Whether the client that came can send all again that the cut does not have. */
+static bool can_replay(const struct member *one)
+{
+	return one->clock && one->from && one->from <= one->executed + 1;
+}
+
+/* What of those that have come cannot replay together. */
+static void find_gap(struct group *group)
+{
+	uint64_t clock = 0;
+	for (unsigned i = 0; i < group->count && !*group->why; i++) {
+		const struct member *one = &group->members[i];
+		if (!one->came_ms)
+			continue;
+		bool more = one->acked > one->executed;
+		if (more && !can_replay(one))
+			snprintf(group->why, sizeof group->why,
+				"the program of session %s has seen command %llu, and the images of its group "
+				"end before that: nobody of the group comes back",
+				one->id, (unsigned long long)one->acked);
+		else if (group->beyond && !can_replay(one))
+			snprintf(group->why, sizeof group->why, NO_PART, one->id);
+		else if (more && (one->clock == CKT_STAMPS_NONE || (clock && clock != one->clock)))
+			snprintf(group->why, sizeof group->why,
+				"the commands of session %s were stamped at another host, too: nobody "
+				"of the group comes back",
+				one->id);
+		else if (more)
+			clock = one->clock;
+	}
+}
+
+/* Sealed, so that no worker cuts it off under another. */
+static int make_page(struct group *group)
+{
+	int fd = memfd_create("cricket-stamps", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0 && ftruncate(fd, CKT_STAMPS_PAGE_SIZE) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+		group->page = fd;
+		return 0;
+	}
+	int error = -errno;
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+int ckt_group_return_take(struct ckt_automatic_chain *chain)
+{
+	for (const struct group *group = groups; group; group = group->next) {
+		const struct member *one = find((struct group *)group, chain->id);
+		if (!one || !group->goes)
+			continue;
+		if (group->advanced)
+			chain->state.restores = 0;
+		if (group->page < 0)
+			return 0;
+		chain->stamps.slot = (unsigned)(one - group->members);
+		chain->stamps.count = group->count;
+		chain->stamps.fd = fcntl(group->page, F_DUPFD_CLOEXEC, 3);
+		return chain->stamps.fd < 0 ? -errno : 0;
+	}
+	return 0;
+}
+
+static void joined(struct ckt_session *session, void *context, int error, void *answer)
+{
+	const struct ckt_worker_result *res = answer;
+	(void)context;
+	if (error || res->status)
+		ckt_session_give_up(session, "it cannot replay with its group");
+}
+
+void ckt_group_return_tell(struct ckt_session *session)
+{
+	struct ckt_automatic_chain *chain = session->chain;
+	struct ckt_worker_stamps_args args = {
+		.slot = chain->stamps.slot, .count = chain->stamps.count};
+	int fd = chain->stamps.fd;
+	chain->stamps.fd = -1;
+	if (fd >= 0 &&
+		ckt_session_call(session, CKT_WORKER_STAMPS, (xdrproc_t)xdr_ckt_worker_stamps_args,
+			&args, fd, (xdrproc_t)xdr_ckt_worker_result,
+			sizeof(struct ckt_worker_result), CALL_MS, joined, NULL))
+		ckt_session_give_up(session, "it cannot replay with its group");
+}
+
 /* ---- A client asks */
+
+/* One that died as often as it was restored, while nobody of the group got any further. */
+static const char *worn(const struct group *group)
+{
+	const char *id = NULL;
+	for (unsigned i = 0; i < group->count && !group->advanced; i++)
+		if (group->members[i].restores >= CKT_AUTOMATIC_RESTORES_MAX)
+			id = group->members[i].id;
+	return id;
+}
+
+/* All have come, and their states are as they were read a moment ago. */
+static int begin(struct group *group, const char *id, char ret_message[CKT_MESSAGE_MAX])
+{
+	const char *other;
+	bool more = false;
+	for (unsigned i = 0; i < group->count; i++) {
+		const struct member *one = &group->members[i];
+		more |= one->acked > one->executed;
+		group->advanced |= one->acked > one->executed && one->acked > one->before;
+	}
+	if ((other = worn(group))) {
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"session %s comes back only together with session %s, which has no images that fit: it died as often as it was restored from them",
+			id, other);
+		return -EBADMSG;
+	}
+	int result = more ? make_page(group) : 0;
+	if (result) {
+		snprintf(ret_message, CKT_MESSAGE_MAX, "no page for the group of session %s: %s",
+			id, strerror(-result));
+		return -EAGAIN;
+	}
+	ckt_fault(CKT_FAULT_GROUP_RETURNS);
+	ckt_info("session %s: it and the %u others of its group go back to their common images%s",
+		id, group->count - 1, more ? ", and replay what is behind them in one order" : "");
+	group->goes = true;
+	return 0;
+}
 
 static const char *missing(const struct group *group)
 {
@@ -333,7 +522,6 @@ int ckt_group_return(struct ckt_peer *peer, const struct ckt_chain_state *state,
 	char ret_message[CKT_MESSAGE_MAX])
 {
 	struct group *group = group_of(peer->server, state);
-	uint64_t acked = peer->hello.acked;
 	if (!group)
 		return -ENOMEM;
 	/* The others' clients have as long as this one asks, and this one is told why if they do not come. */
@@ -343,21 +531,15 @@ int ckt_group_return(struct ckt_peer *peer, const struct ckt_chain_state *state,
 	if (result || group->goes)
 		return result;
 	one->came_ms = ckt_net_now_ms();
-	if (acked > one->executed && !*group->why)
-		snprintf(group->why, sizeof group->why,
-			"the program of session %s has seen command %llu, and the images of its group "
-			"end before that: nobody of the group comes back",
-			one->id, (unsigned long long)acked);
+	one->acked = peer->hello.acked;
+	one->from = ckt_automatic_told(&peer->hello, CKT_CAPABILITY_DURABLE);
+	one->clock = ckt_automatic_told(&peer->hello, CKT_CAPABILITY_STAMPS);
+	group->beyond |= one->acked > one->executed;
+	find_gap(group);
 	if (*group->why) {
 		snprintf(ret_message, CKT_MESSAGE_MAX, "%s", group->why);
 		return -EBADMSG;
 	}
 	result = gather(group, one->id, ret_message);
-	if (result)
-		return result;
-	ckt_fault(CKT_FAULT_GROUP_RETURNS);
-	ckt_info("session %s: it and the %u others of its group go back to their common images",
-		one->id, group->count - 1);
-	group->goes = true;
-	return 0;
+	return result ? result : begin(group, one->id, ret_message);
 }

@@ -14,6 +14,7 @@
 #include "server/worker/libs/libs.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/metrics.h"
+#include "server/worker/session/stamps.h"
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
 
@@ -137,6 +138,7 @@ static void count_bytes(struct ckt_worker *worker, uint32_t proc, size_t size)
 static bool send_reply(struct ckt_worker *worker, uint64_t epoch, uint32_t proc,
 	const struct ckt_reply_header *header, const uint8_t *body, size_t size)
 {
+	ckt_stamps_tell(worker, epoch, header->xid);
 	if (!ckt_hold_keep(worker, epoch, header, body, size)) {
 		uint8_t *p = ckt_output_begin(&worker->output, epoch, CKT_REPLY_HEADER_SIZE + size);
 		if (!p)
@@ -231,6 +233,7 @@ void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 		private->size = 4;
 	}
 	ckt_put_u32(private->body, (uint32_t)result);
+	ckt_stamps_answered(call->header.xid, result);
 	answer(call, 0);
 	ckt_worker_metrics_end(call, (int)result);
 	CKT_PROBE2(call_end, call->proc ? call->proc->name : "", (int)result);

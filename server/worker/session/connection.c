@@ -13,6 +13,7 @@
 #include "rpc/net.h"
 #include "rpc/record.h"
 #include "rpc/transport/shared_memory.h"
+#include "server/worker/session/stamps.h"
 #include "server/worker/worker.h"
 
 enum { ANSWER_MS = 5000 };
@@ -48,7 +49,7 @@ static int encode(const struct ckt_worker *worker, uint32_t xid, bool rings, uin
 {
 	/* Copies without lanes need some of them. */
 	uint64_t pieces = worker->staging.to_host_count - worker->staging.to_host_count / 4;
-	ckt_capability capabilities[8] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
+	ckt_capability capabilities[12] = {{(char *)CKT_CAPABILITY_COPY, worker->copy},
 		{(char *)CKT_CAPABILITY_LANES, CKT_LANES_MAX},
 		{(char *)CKT_CAPABILITY_LANE_PIECES, pieces}};
 	unsigned count = 3;
@@ -68,6 +69,11 @@ static int encode(const struct ckt_worker *worker, uint32_t xid, bool rings, uin
 	if (worker->impose.durable && worker->copy_before)
 		capabilities[count++] =
 			(ckt_capability){(char *)CKT_CAPABILITY_BEFORE, worker->copy_before};
+	if (worker->impose.durable && ckt_stamps_clock())
+		capabilities[count++] =
+			(ckt_capability){(char *)CKT_CAPABILITY_STAMPS, ckt_stamps_clock()};
+	if (ckt_stamps_replaying())
+		capabilities[count++] = (ckt_capability){(char *)CKT_CAPABILITY_STAMPED, 1};
 	char host[CKT_NAME_MAX + 1] = "";
 	gethostname(host, sizeof host - 1);
 	ckt_hello_res res = {.status = CKT_HELLO_OK};

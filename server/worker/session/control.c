@@ -213,6 +213,8 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_AUTOMATIC] = ckt_automatic_serve,
 		[CKT_WORKER_AFRESH] = ckt_automatic_serve_afresh,
 		[CKT_WORKER_MANIFEST] = ckt_worker_serve_manifest,
+		[CKT_WORKER_STAMPS] = ckt_worker_serve_stamps,
+		[CKT_WORKER_STAMPED] = ckt_worker_serve_stamped,
 		[CKT_WORKER_FENCE] = ckt_deadline_serve,
 	};
 	return proc < sizeof serve / sizeof *serve && serve[proc]

@@ -14,6 +14,7 @@
 #include "server/worker/module/blob_cache.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/lane.h"
+#include "server/worker/session/stamps.h"
 #include "server/worker/worker.h"
 
 int ckt_worker_serve_origin(struct ckt_request *request)
@@ -68,6 +69,13 @@ int ckt_worker_serve_status(struct ckt_request *request)
 	int result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_status_res, &res);
 	pthread_mutex_unlock(&worker->mail_lock);
 	return result;
+}
+
+int ckt_worker_serve_stamped(struct ckt_request *request)
+{
+	ckt_worker_stamped_res res = {
+		.stamped = ckt_stamps_kept() && atomic_load(&request->worker->impose.durable)};
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
 }
 
 int ckt_worker_serve_job(struct ckt_request *request)

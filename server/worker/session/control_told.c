@@ -16,6 +16,7 @@
 #include "server/worker/session/activity.h"
 #include "server/worker/session/group.h"
 #include "server/worker/session/metrics.h"
+#include "server/worker/session/stamps.h"
 #include "server/worker/session/turn.h"
 #include "server/worker/worker.h"
 
@@ -104,6 +105,22 @@ int ckt_worker_serve_activity(struct ckt_request *request)
 	ckt_worker_result res = {.message = message, .status = -EINVAL};
 	if (ckt_worker_control_has_devices() && request->passed_fd >= 0) {
 		res.status = ckt_activity_use(request->worker, request->passed_fd);
+		request->passed_fd = -1;
+	}
+	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
+}
+
+/* The page of the group with which the session comes back: before its client. */
+int ckt_worker_serve_stamps(struct ckt_request *request)
+{
+	char message[] = "";
+	ckt_worker_result res = {.message = message, .status = -EINVAL};
+	ckt_worker_stamps_args args = {0};
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_stamps_args, &args);
+	if (result)
+		return result;
+	if (ckt_worker_control_has_devices() && request->passed_fd >= 0) {
+		res.status = ckt_stamps_join(request->passed_fd, args.slot, args.count);
 		request->passed_fd = -1;
 	}
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);

@@ -45,6 +45,7 @@
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/metrics.h"
 #include "server/worker/session/notify.h"
+#include "server/worker/session/stamps.h"
 #include "server/worker/session/start.h"
 #include "server/worker/session/turn.h"
 #include "server/worker/worker.h"
@@ -101,6 +102,7 @@ static void take_client(struct ckt_worker *worker)
 	bool takes_rings = worker->new_client.takes_rings,
 	     takes_again = worker->new_client.takes_again, durable = worker->new_client.durable,
 	     sleeps = worker->new_client.sleeps;
+	uint64_t acked = worker->new_client.acked;
 	worker->new_client.fd = worker->new_client.memory_fd = -1;
 	pthread_mutex_unlock(&worker->mail_lock);
 	if (fd < 0)
@@ -125,6 +127,7 @@ static void take_client(struct ckt_worker *worker)
 					  : "it did not take the reply to its hello");
 		return;
 	}
+	ckt_stamps_connect(worker, acked);
 	ckt_blob_cache_tell(worker);
 	ckt_hostcalls_resend(worker);
 	ckt_notifications_resend(worker);
@@ -167,11 +170,12 @@ static enum progress no_memory_for(struct ckt_wcall *call)
 
 /* ---- Session calls */
 
-static void send_results(struct ckt_wcall *call, xdrproc_t xdr, void *res)
+void ckt_executor_answer(
+	struct ckt_worker *worker, const struct ckt_wcall *call, xdrproc_t xdr, void *res)
 {
-	struct ckt_worker *worker = call->worker;
 	uint8_t *data;
 	size_t size;
+	ckt_stamps_tell(worker, worker->client_epoch, 0);
 	if (ckt_net_encode_reply(call->header.xid, atomic_load(&worker->replies.executed), xdr, res,
 		    &data, &size))
 		return;
@@ -188,10 +192,15 @@ static void send_results(struct ckt_wcall *call, xdrproc_t xdr, void *res)
 	free(data);
 }
 
-static bool fill_host(struct ckt_worker *worker, const struct ckt_cursor *args)
+static void send_results(const struct ckt_wcall *call, xdrproc_t xdr, void *res)
+{
+	ckt_executor_answer(call->worker, call, xdr, res);
+}
+
+static bool fill_host(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_host_fill_args fill = {0};
-	if (ckt_net_decode(args, (xdrproc_t)xdr_ckt_host_fill_args, &fill))
+	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_host_fill_args, &fill))
 		return false;
 	ckt_hostmem_fill(worker, fill.address, (uint8_t *)fill.data.data_val, fill.data.data_len);
 	xdr_free((xdrproc_t)xdr_ckt_host_fill_args, (char *)&fill);
@@ -208,7 +217,7 @@ static bool take_window(struct ckt_worker *worker, struct ckt_wcall *call)
 	return true;
 }
 
-static bool take_environment(struct ckt_wcall *call)
+static bool take_environment(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_environment_args args = {0};
 	if (ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_environment_args, &args))
@@ -251,6 +260,42 @@ static bool impose(struct ckt_worker *worker, struct ckt_wcall *call)
 		ckt_impose_take(worker, &args);
 }
 
+static bool stamp(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	ckt_stamp_args args = {0};
+	return !ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_stamp_args, &args) &&
+		ckt_stamps_take(worker, &args);
+}
+
+/* Answered later.  What is not taken over is the caller's. */
+static bool end_stamps(struct ckt_wcall *call)
+{
+	ckt_stamps_end_args args = {0};
+	return !ckt_net_decode(&call->args, (xdrproc_t)xdr_ckt_stamps_end_args, &args) &&
+		ckt_stamps_end(call, args.patience_ms);
+}
+
+static enum progress call_with_arguments(struct ckt_worker *worker, struct ckt_wcall *call)
+{
+	static bool (*const take[])(struct ckt_worker * worker, struct ckt_wcall * call) = {
+		[CKT_SESSION_HOST_FILL] = fill_host,
+		[CKT_SESSION_WINDOW] = take_window,
+		[CKT_SESSION_ENVIRONMENT] = take_environment,
+		[CKT_SESSION_GPU_TRACE] = gpu_trace,
+		[CKT_SESSION_REPLAY] = begin_replay,
+		[CKT_SESSION_IMPOSE] = impose,
+		[CKT_SESSION_STAMP] = stamp,
+	};
+	uint32_t proc = call->header.proc;
+	if (proc >= sizeof take / sizeof *take || !take[proc]) {
+		ckt_wcall_reject(call, 3);
+		return PROGRESS_MORE;
+	}
+	bool good = take[proc](worker, call);
+	ckt_wcall_free(call);
+	return good ? PROGRESS_MORE : PROGRESS_BROKEN;
+}
+
 static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *call)
 {
 	ckt_devices_res devices;
@@ -271,45 +316,14 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		ckt_wcall_free(call);
 		ckt_call_trace_linger();
 		return PROGRESS_BYE;
-	case CKT_SESSION_WINDOW:
-		if (!take_window(worker, call)) {
+	case CKT_SESSION_STAMPS_END:
+		if (!end_stamps(call)) {
 			ckt_wcall_free(call);
 			return PROGRESS_BROKEN;
 		}
-		break;
-	case CKT_SESSION_ENVIRONMENT:
-		if (!take_environment(call)) {
-			ckt_wcall_free(call);
-			return PROGRESS_BROKEN;
-		}
-		break;
-	case CKT_SESSION_GPU_TRACE:
-		if (!gpu_trace(worker, call)) {
-			ckt_wcall_free(call);
-			return PROGRESS_BROKEN;
-		}
-		break;
-	case CKT_SESSION_REPLAY:
-		if (!begin_replay(worker, call)) {
-			ckt_wcall_free(call);
-			return PROGRESS_BROKEN;
-		}
-		break;
-	case CKT_SESSION_IMPOSE:
-		if (!impose(worker, call)) {
-			ckt_wcall_free(call);
-			return PROGRESS_BROKEN;
-		}
-		break;
-	case CKT_SESSION_HOST_FILL:
-		if (!fill_host(worker, &call->args)) {
-			ckt_wcall_free(call);
-			return PROGRESS_BROKEN;
-		}
-		break;
-	default:
-		ckt_wcall_reject(call, 3);
 		return PROGRESS_MORE;
+	default:
+		return call_with_arguments(worker, call);
 	}
 	ckt_wcall_free(call);
 	return PROGRESS_MORE;
@@ -433,6 +447,7 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 		return PROGRESS_BROKEN;
 	}
 	count(worker, header, stat, size + CKT_MARK_SIZE);
+	ckt_stamps_look(header);
 	switch (check_sequence(worker, header, call->proc->flags)) {
 	case CKT_SEQ_BROKEN:
 		ckt_warning("%s: got call number %llu instead of %llu", call->proc->name,
@@ -459,6 +474,8 @@ static enum progress library_call(struct ckt_worker *worker, const struct ckt_li
 			ckt_replies_expect(&worker->replies, header->seq, stat, header->xid,
 				worker->client_epoch))
 			return no_memory_for(call);
+		if (__builtin_expect(ckt_stamps_kept(), 0))
+			ckt_stamps_begin(worker, header->seq);
 		atomic_store_explicit(&worker->replies.executed, header->seq, memory_order_relaxed);
 		if (__builtin_expect(worker->impose.seq == header->seq, 0))
 			return ckt_impose_run(worker, call) ? PROGRESS_MORE : PROGRESS_BROKEN;
@@ -520,6 +537,8 @@ static enum progress run_input(struct ckt_worker *worker)
 		}
 		if (__builtin_expect(ckt_turns_on(), 0) && ckt_turn_stops(worker))
 			return PROGRESS_NEED_INPUT;
+		if (__builtin_expect(ckt_stamps_replaying(), 0) && ckt_stamps_stops(worker))
+			return PROGRESS_NEED_INPUT;
 		enum progress progress = next_command(worker);
 		if (progress != PROGRESS_MORE)
 			return progress;
@@ -546,7 +565,7 @@ static void sleep_until_something(struct ckt_worker *worker, bool want_input)
 	if (listen && ckt_transport_ready(client, want))
 		return;
 	int timeout_ms = ckt_activity_sleeps(worker) ? ACTIVITY_LOOK_MS : -1;
-	if (ckt_hold_check(worker) || ckt_turn_waits())
+	if (ckt_hold_check(worker) || ckt_turn_waits() || ckt_stamps_waits)
 		timeout_ms = HOLD_LOOK_MS;
 	ckt_lookahead_asleep(&worker->lookahead, true);
 	poll(fds, listen ? 2 : 1, timeout_ms);
@@ -622,7 +641,7 @@ static void serve(struct ckt_worker *worker)
 		if (progress == PROGRESS_MORE && !full)
 			continue;
 		bool stopped = (worker->checkpoint.hold.on && ckt_hold_stops(worker)) ||
-			ckt_turn_stopped();
+			ckt_turn_stopped() || ckt_stamps_waits;
 		int got = full || stopped ? 0 : ckt_input_receive(&worker->input);
 		if (got < 0) {
 			ckt_executor_disconnect(worker, "its connection was closed");

@@ -2,6 +2,7 @@
 /* The executor: the one thread that reads the client's calls in their order and executes them. */
 #pragma once
 
+#include <rpc/rpc.h>
 #include <stdbool.h>
 
 struct ckt_wcall;
@@ -24,5 +25,8 @@ void ckt_executor_disconnect(struct ckt_worker *worker, const char *why);
  * the caller's any more.  False: its arguments are malformed.  The executor's.
  */
 bool ckt_executor_run(struct ckt_worker *worker, struct ckt_wcall *call);
+/* Answers a call of the session protocol; it stays the caller's.  The executor's. */
+void ckt_executor_answer(
+	struct ckt_worker *worker, const struct ckt_wcall *call, xdrproc_t xdr, void *res);
 /* Only on the executor's thread: wait_client of checkpoint/session.h. */
 bool ckt_executor_wait_client(struct ckt_worker *worker, bool listen, int timeout_ms);

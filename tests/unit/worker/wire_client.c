@@ -232,6 +232,12 @@ void wire_ask(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, 
 	control_call(wire, proc, xdr_args, args, xdr_res, res, -1);
 }
 
+void wire_ask_with(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_res, void *res, int fd)
+{
+	control_call(wire, proc, xdr_args, args, xdr_res, res, fd);
+}
+
 static uint64_t told(const ckt_hello_ok *ok, const char *name)
 {
 	for (u_int i = 0; i < ok->capabilities.capabilities_len; i++)
@@ -342,7 +348,7 @@ uint32_t wire_send(struct wire *wire, uint32_t proc, const uint8_t *args, size_t
 		.seq = numbered ? ++wire->seq : 0,
 		.acked = wire->acked,
 		.thread = wire->thread ? wire->thread : 1,
-		.flags = batched ? CKT_CALL_BATCHED : 0,
+		.flags = (batched ? CKT_CALL_BATCHED : 0) | (wire->stamped ? CKT_CALL_STAMPED : 0),
 		.context = ckt_handle_primary(0)};
 	uint8_t *record = malloc(CKT_CALL_HEADER_SIZE + size);
 	memcpy(ckt_call_header_put(record, &header), args, size);
@@ -376,6 +382,24 @@ void wire_resend(struct wire *wire)
 			die("resending", errno);
 		c.p += size;
 	}
+}
+
+/* The latest. */
+static void take_stamps(struct wire *wire, struct ckt_cursor *c)
+{
+	ckt_stamps_args args = {0};
+	if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_stamps_args, &args))
+		die("stamps", EPROTO);
+	if (args.begins.begins_len) {
+		wire->stamps.first = args.first;
+		wire->stamps.count = args.begins.begins_len;
+	}
+	for (u_int i = 0; i < args.begins.begins_len && i < 64; i++)
+		wire->stamps.begins[i] = args.begins.begins_val[i];
+	wire->stamps.xid = args.xid;
+	wire->stamps.end = args.end;
+	wire->stamps.late = args.late;
+	xdr_free((xdrproc_t)xdr_ckt_stamps_args, (char *)&args);
 }
 
 static void take_callback(
@@ -414,6 +438,10 @@ static void take_callback(
 		wire->marked = ckt_get_u64(c);
 		return;
 	}
+	if (header->proc == CKT_CALLBACK_STAMPS) {
+		take_stamps(wire, c);
+		return;
+	}
 	if (header->proc == CKT_CALLBACK_LANE_PIECE) {
 		wire->announced = ckt_get_u64(c);
 		return;
@@ -427,20 +455,29 @@ static void take_callback(
 	wire->printed[wire->printed_size] = 0;
 }
 
+static void read_callback(struct wire *wire, const char *what)
+{
+	struct ckt_call_header call = {0};
+	uint8_t *data;
+	size_t size;
+	int result = ckt_net_read_record(wire->fd, CKT_RECORD_MAX, deadline(), &data, &size, NULL);
+	struct ckt_cursor c = {.p = data, .end = data + size};
+	if (result || !ckt_call_header_get(&c, &call))
+		die(what, result ? result : EPROTO);
+	take_callback(wire, &call, &c);
+	free(data);
+}
+
 void wire_read_calls(struct wire *wire, unsigned count)
 {
-	while (wire->host_call_count < count) {
-		struct ckt_call_header call = {0};
-		uint8_t *data;
-		size_t size;
-		int result = ckt_net_read_record(
-			wire->fd, CKT_RECORD_MAX, deadline(), &data, &size, NULL);
-		struct ckt_cursor c = {.p = data, .end = data + size};
-		if (result || !ckt_call_header_get(&c, &call))
-			die("waiting for a host function's call", result ? result : EPROTO);
-		take_callback(wire, &call, &c);
-		free(data);
-	}
+	while (wire->host_call_count < count)
+		read_callback(wire, "waiting for a host function's call");
+}
+
+void wire_read_late(struct wire *wire)
+{
+	while (!wire->stamps.late)
+		read_callback(wire, "waiting for a command that is late");
 }
 
 struct wire_reply wire_read_any(struct wire *wire)

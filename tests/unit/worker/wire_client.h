@@ -54,6 +54,13 @@ struct wire {
 	uint64_t past;    /* and that it knows this copy; 0: none */
 	uint64_t before;  /* what the last answer said of the copy */
 	uint64_t marked;  /* the latest number of an image that stays */
+	bool stamped;     /* asks for stamps of its commands; the latest: */
+	struct {
+		uint64_t first, begins[64];
+		unsigned count;
+		uint32_t xid;
+		uint64_t end, late;
+	} stamps;
 	/* functions that the worker called, in their order; not answered by themselves */
 	struct ckt_host_call_args host_calls[16];
 	unsigned host_call_count;
@@ -89,6 +96,9 @@ bool wire_ended(struct wire *wire);
 /* Any call of the worker's; dies where it is not answered. */
 void wire_ask(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args, xdrproc_t xdr_res,
 	void *res);
+/* The same, with a descriptor, which stays the caller's. */
+void wire_ask_with(struct wire *wire, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_res, void *res, int fd);
 ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_secret);
 void wire_disconnect(struct wire *wire);
 
@@ -102,6 +112,8 @@ uint32_t wire_send(struct wire *wire, uint32_t proc, const uint8_t *args, size_t
 struct wire_reply wire_read(struct wire *wire, uint32_t xid);
 /* Reads until the worker has called so many functions.  No reply may be due. */
 void wire_read_calls(struct wire *wire, unsigned count);
+/* Reads until the worker has said that a command of a replay is late.  No reply may be due. */
+void wire_read_late(struct wire *wire);
 /* The next record that is a reply. */
 struct wire_reply wire_read_any(struct wire *wire);
 /* Sends everything beyond wire->executed again, as after a resume. */

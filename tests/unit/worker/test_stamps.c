@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/worker/session/stamps.c: what a client is told of the order of its commands, and when. */
+#include "server/worker/session/stamps.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "rpc/gen/cuda_codec.h"
+#include "rpc/net.h"
+#include "tests/unit/worker/wire_session.h"
+
+/* Without a wait. */
+static void set(struct wire *w, uint64_t block, uint32_t value)
+{
+	WIRE_BATCH(w, memset, .dst = block, .element_size = 4, .value = value, .width = 16,
+		.height = 1);
+}
+
+static void test_told(void)
+{
+	struct wire *w = session_new();
+	uint64_t before = (uint64_t)ckt_now_ns();
+	/* Who does not ask is told nothing. */
+	uint64_t block = alloc(w, MIB);
+	CU_ASSERT_EQUAL(w->stamps.first, 0);
+	w->stamped = true;
+	set(w, block, 7);
+	set(w, block, 8);
+	struct wire_reply reply = WIRE_CALL(w, ctx_synchronize, false);
+	free(reply.data);
+	/* Both, in order, and the reply behind them. */
+	CU_ASSERT_EQUAL(w->stamps.first, w->seq - 1);
+	CU_ASSERT_EQUAL_FATAL(w->stamps.count, 2);
+	CU_ASSERT_TRUE(w->stamps.begins[0] > before);
+	CU_ASSERT_TRUE(w->stamps.begins[1] > w->stamps.begins[0]);
+	CU_ASSERT_TRUE(w->stamps.end > w->stamps.begins[1]);
+	CU_ASSERT_TRUE(w->stamps.end < (uint64_t)ckt_now_ns());
+	CU_ASSERT_EQUAL(w->stamps.xid, reply.xid);
+	/* Each once; a reply alone has its stamp, too. */
+	uint64_t end = w->stamps.end;
+	w->stamps.count = 0;
+	free(WIRE_CALL(w, ctx_synchronize, false).data);
+	CU_ASSERT_EQUAL(w->stamps.count, 0);
+	CU_ASSERT_TRUE(w->stamps.end > end);
+	session_end(w);
+}
+
+static void test_told_again(void)
+{
+	struct wire *w = session_new();
+	w->stamped = true;
+	uint64_t block = alloc(w, MIB), first = w->seq, begin = w->stamps.begins[0];
+	set(w, block, 7);
+	free(WIRE_CALL(w, ctx_synchronize, false).data);
+	/* The client lost all of it with its connection: it knows of none. */
+	wire_disconnect(w);
+	w->acked = 0;
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	w->stamps.count = 0;
+	free(WIRE_CALL(w, ctx_synchronize, false).data);
+	CU_ASSERT_EQUAL(w->stamps.first, first);
+	CU_ASSERT_EQUAL_FATAL(w->stamps.count, 2);
+	CU_ASSERT_EQUAL(w->stamps.begins[0], begin);
+	session_end(w);
+}
+
+static void test_kept(void)
+{
+	struct wire *w = session_new();
+	ckt_worker_stamped_res res = {.stamped = true};
+	wire_ask(w, CKT_WORKER_STAMPED, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
+	CU_ASSERT_FALSE(res.stamped);
+	w->durable = w->stamped = true;
+	w->past = w->copy;
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	alloc(w, MIB);
+	wire_ask(w, CKT_WORKER_STAMPED, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
+	CU_ASSERT_TRUE(res.stamped);
+	/* It gave up: the next command says so. */
+	w->stamped = false;
+	alloc(w, MIB);
+	wire_ask(w, CKT_WORKER_STAMPED, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
+	CU_ASSERT_FALSE(res.stamped);
+	session_end(w);
+}
+
+UNIT_SUITE(stamps, {"told", test_told}, {"told again", test_told_again}, {"kept", test_kept})
