@@ -14,7 +14,7 @@
  *	printer		moves what kernels printed from the pipes to the client
  *
  * Locks, in the order in which they may be nested:
- *	control -> mail -> pending -> printed -> replies -> output ; input -> host calls ; pending -> lanes ; each ckt_memory's and the staging lock are leaves.
+ *	control -> mail -> pending -> printed -> replies -> stamps -> output ; input -> host calls ; pending -> lanes ; each ckt_memory's and the staging lock are leaves.
  */
 #pragma once
 

@@ -104,7 +104,7 @@ class Replays(Groups):
         """Workers that die at any time, also while they replay, with images and without: nobody ever sees another value."""
         print("seed %d: CKT_TEST_SEED=%d" % (SEED, SEED), flush=True)
         chance = random.Random(SEED)
-        server = self.saving("first", "--auto-checkpoint", "3s")
+        server = self.saving("first", "--auto-checkpoint", "1s")
         members = self.group(server, 3)
         value = 5
         for _ in range(KILLS):

@@ -106,7 +106,10 @@ void ckt_stamps_come(void)
 {
 	ckt_wcall_free(replay.end_call);
 	replay.end_call = NULL;
+	pthread_mutex_lock(&replay.lock);
 	replay.next = replay.seq = 0;
+	replay.done = false;
+	pthread_mutex_unlock(&replay.lock);
 	replay.deadline_ms = 0;
 	replay.late = ckt_stamps_waits = false;
 }

@@ -188,6 +188,13 @@ static void test_late(void)
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 	CU_ASSERT_EQUAL(w->executed, seq - 1);
 	CU_ASSERT_EQUAL(end(w), -ETIMEDOUT);
+	await(CKT_STAMPS_DONE);
+	/* A connection that broke meanwhile: the client asks for its waits again. */
+	wire_disconnect(w);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	stamp(w, (ckt_stamp_args){.xid = w->xid + 2, .end = 500});
+	await(1);
+	free(WIRE_CALL(w, ctx_synchronize, false).data);
 	set_slot(1, CKT_STAMPS_DONE);
 	CU_ASSERT_EQUAL(end(w), 0);
 	leave(w, directory);
