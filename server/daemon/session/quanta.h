@@ -64,7 +64,7 @@ struct ckt_daemon_quantum {
 	uint64_t label;    /* of those that it belongs together with */
 	bool stopped;      /* with them */
 	struct ckt_together_rank meeting;
-	unsigned silent;   /* calls without an answer, in a row */
+	unsigned silent;                     /* calls without an answer, in a row */
 	char note[CKT_QUANTUM_NOTE_MAX + 1]; /* why it could not leave; empty: it could */
 };
 
