@@ -191,7 +191,7 @@ class Ranks(Limited):
         others = [self.taker(server) for _ in ranks]
         for gpu, other in enumerate(others):
             self.assertEqual([other.ask("use", gpu), other.ask("alloc", 80), other.ask("fill", 50 + gpu)], [0, 0, 0])
-        for turn in range(3):
+        for _ in range(3):
             self.trained(ranks, 5)
             self.assertEqual([other.ask("check", 50 + gpu) for gpu, other in enumerate(others)], [0, 0])
         outs = [one["outs"] for one in self.swapping_of(server, *ranks)]

@@ -115,8 +115,10 @@ server/worker/session/group.c recvmsg,sendmsg,setsockopt the group channel, a so
 server/worker/libs/nccl/nccl.c read files
 server/worker/libs/nccl/nccl_meeting.c ckt_net_receive,send,sendmsg,setsockopt a byte to who visits, and a descriptor for the library, over a socketpair
 server/worker/libs/nccl/nccl_rendezvous.c ckt_net_receive,send one packet between two workers
+server/worker/libs/nccl/nccl_together.c ckt_net_receive,send a byte between two workers, over a socketpair
 server/worker/main.c poll sleeping
 server/worker/memory/lease.c poll,recv,send,shutdown the lease channel, a socketpair of sequenced packets with the server
+server/worker/session/stamps.c read the boot id of the host
 server/worker/session/turn.c recv,send,shutdown the turn channel, a socketpair of sequenced packets with the server
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
