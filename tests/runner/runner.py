@@ -193,6 +193,18 @@ def alive(pid):
         return False
 
 
+def holds_files(pid):
+    """Whether any of its threads is left, and so its sockets are open: its first thread may be a zombie before the others have ended."""
+    threads = ()
+    with contextlib.suppress(OSError):
+        threads = os.listdir(f"/proc/{pid}/task")
+    for thread in threads:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8", errors="replace") as f:
+            if f.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X"):
+                return True
+    return False
+
+
 @functools.lru_cache
 def knows(tree, option):
     """Whether the server of that tree has the option: it may be an older build's."""
@@ -268,9 +280,9 @@ class Server:
 def end_all(pids, when):
     """Waits until the processes are gone; ends those that stay and says so."""
     deadline = time.monotonic() + GUARD_S
-    while any(alive(p) for p in pids):
+    while any(holds_files(p) for p in pids):
         if time.monotonic() > deadline:
-            left = [p for p in pids if alive(p)]
+            left = [p for p in pids if holds_files(p)]
             for p in left:
                 with contextlib.suppress(OSError):
                     os.kill(p, signal.SIGKILL)

@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import unittest
@@ -104,8 +105,14 @@ class Claim(Whole):
         for worker in workers:
             os.kill(worker, 9)
         runner.end_all(workers, "killed")
+        self.wait(lambda: not self.listens(second, session))
         self.ctl(third, "restore", self.image)
         self.assertEqual(self.finish(program)[0], self.expected())
+
+    def listens(self, server, session):
+        """Whether the session's worker would take a connection: a process that dies closes its sockets one after the other."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            return connection.connect_ex(os.path.join(server.socket + ".d", session + ".sock")) == 0
 
     def test_shared_directory(self):
         """Claimed from another host: nobody here can tell whether that session has ended."""

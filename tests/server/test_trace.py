@@ -24,6 +24,8 @@ def events(path):
     """The file's events; a file without its end is read as viewers read it."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
+    if not text:
+        return []
     if not text.endswith("]\n"):
         text = text.rstrip().rstrip(",") + "]"
     return json.loads(text)
