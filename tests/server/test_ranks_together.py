@@ -101,10 +101,19 @@ class Ranks(Limited):
         self.assertGreater(outs[0], 0)
         self.assertEqual(outs[0], outs[1])
 
+    def has_begun(self, server, rank):
+        """Whether its worker has begun a loop: the kernel comes behind the sum, which waits for the other rank."""
+        calls = json.loads(self.ctl(server, "stats", self.id_of(server, rank), "--json"))["calls"]
+        return "launch_kernel" in [call["name"] for call in calls]
+
     def test_waits(self):
         """A rank waits in a collective for one that computes: both stay, and ps says why; once it has come they leave."""
-        server, ranks, third, answer = self.crowded("--drain", "1")
+        server = self.swapping("--drain", "1")
+        ranks, third = self.ranks(server, mib=20), self.taker(server)
         first = self.begun(ranks[0], "train", 1)
+        # Before anybody wants their memory: ranks without work leave at once.
+        self.wait(lambda: self.has_begun(server, ranks[0]))
+        answer = self.begun(third, "alloc", 60)
         self.wait(lambda: all("waits for a peer or computes" in one["reason"] for one in self.swapping_of(server, *ranks)))
         self.assertEqual([one["outs"] for one in self.swapping_of(server, *ranks)], [0, 0])
         self.assertEqual({s["state"] for s in self.sessions(server).values()}, {"running"})
