@@ -5,8 +5,10 @@
 CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),
 nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), nomemory
 (UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second),
+waitsave (SAVE2 makes the file CRICKET_SOFT_SAVE.begun and waits for CRICKET_SOFT_SAVE.go, and takes both away),
 strict (refuses a client with another secret), curious (asks file brokers for what is none of its business and says on stderr what it got).
 """
+import contextlib
 import hashlib
 import os
 import resource
@@ -170,6 +172,17 @@ def save(r, fds):
     return u32(0) + text("") + u64(12)
 
 
+def wait_for_go():
+    """Until it is told to go on, or the test has taken its directory away."""
+    begun, go = (os.environ["CRICKET_SOFT_SAVE"] + suffix for suffix in (".begun", ".go"))
+    open(begun, "w").close()
+    while os.path.exists(begun) and not os.path.exists(go):
+        time.sleep(0.02)
+    for path in (begun, go):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
 def save2(r, fds):
     """deadline, compress, incremental, base, to_memory, hold, keep_hashes"""
     r.u32(), r.u32()
@@ -181,6 +194,8 @@ def save2(r, fds):
         return u32(-28) + text("no space on purpose") + bytes(16) + 4 * u64(0)
     if "slowsave" in MODE:
         time.sleep(1)
+    if "waitsave" in MODE:
+        wait_for_go()
     state["image"] = os.urandom(16)
     content = manifest().encode()
     if to_memory:

@@ -63,7 +63,7 @@ class Exhausted(Whole):
             with open(step, "w", encoding="utf-8") as f:
                 f.write(str(seconds))
             here, there = servers
-            self.assertEqual(self.state(here, session), "running")
+            self.wait(lambda here=here: self.state(here, session) == "running")
             self.ctl(here, "checkpoint", session, image % number, "--stop")
             self.assertIsNone(program.process.poll())
             self.ctl(here, "restore", image % number)

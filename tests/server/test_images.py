@@ -81,6 +81,10 @@ class Images(ServerTest):
     def state_of(self, session):
         return {s["session"]: s["state"] for s in self.ps()}.get(session)
 
+    def wait_state(self, session, state):
+        """A session whose worker does not answer within a second is listed with what was known before."""
+        wait_until(lambda: self.state_of(session) == state)
+
     # ---- over TCP
 
     def test_from_another_host(self):
@@ -98,7 +102,7 @@ class Images(ServerTest):
         with self.far() as address:
             self.ok("checkpoint", session, image + "2", "--stop", server=address)
             self.ok("restore", image + "2", server=address)
-        self.assertEqual(self.state_of(session), "restored")
+        self.wait_state(session, "restored")
         wait_until(lambda: self.images() == [])
 
     def test_server_side(self):
@@ -114,7 +118,7 @@ class Images(ServerTest):
         wait_until(lambda: self.images() == ["kept-1", "kept-1.owner"])
         self.ok("checkpoint", session, "--server-side", "kept-2", "--stop")
         self.ok("restore", "--server-side", "kept-2")
-        self.assertEqual(self.state_of(session), "restored")
+        self.wait_state(session, "restored")
         self.assertEqual(self.ctl("restore", "--server-side", "kept-3").returncode, 1)
 
     def test_names_in_the_stream(self):
@@ -196,11 +200,11 @@ class Images(ServerTest):
         self.assertEqual((stage.u32(), stage.text()), (0, ""))
         stage = stage.text()
         self.assertEqual(control.call(SAVE, save_args(session, stage, hold=1)).u32(), 0)
-        self.assertEqual(self.state_of(session), "frozen")
+        self.wait_state(session, "frozen")
         self.assertEqual(self.ctl("checkpoint", session, os.path.join(self.dir, "i")).returncode, 1, "it is held")
         self.assertEqual(self.control().call(RELEASE, text(session) + u32(1) + u32(0) + text("")).u32(), 1, "by another")
         control.close()
-        wait_until(lambda: self.state_of(session) == "running")
+        self.wait_state(session, "running")
         # And when the server that held it dies.
         control = self.control()
         stage = control.call(MAKE)
@@ -209,7 +213,7 @@ class Images(ServerTest):
         server.kill()
         server.wait()
         self.start()
-        wait_until(lambda: self.state_of(session) == "running")
+        self.wait_state(session, "running")
 
     def test_disk_full(self):
         self.start(env={"CRICKET_SOFT_FAKE": "badsave"})
@@ -218,7 +222,7 @@ class Images(ServerTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no space on purpose", done.stderr)
         self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("image")], [])
-        self.assertEqual(self.state_of(session), "running")
+        self.wait_state(session, "running")
 
     def test_disk_full_where_cricketctl_is(self):
         """The image comes over TCP and has no room here: nothing stays, the session goes on, and with room it is stopped."""
@@ -227,13 +231,14 @@ class Images(ServerTest):
         image = os.path.join(self.dir, "image")
         with self.far() as address:
             done = subprocess.run([CTL, "--server", address, "checkpoint", session, image, "--stop"], capture_output=True, text=True,
-                                  env=self.environment(), timeout=30, check=False, restore_signals=False,
+                                  env=self.environment(), timeout=GUARD, check=False, restore_signals=False,
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(os.strerror(errno.EFBIG), done.stderr)
         self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("image")], [])
-        wait_until(lambda: self.state_of(session) == "running")
-        self.assertEqual(self.images(), [])
+        self.wait_state(session, "running")
+        # The stage goes with the connection.
+        wait_until(lambda: self.images() == [])
         with self.far() as address:
             self.ok("checkpoint", session, image, "--stop", server=address)
         self.assertTrue(os.path.exists(image))
@@ -248,7 +253,7 @@ class Images(ServerTest):
                                       env=self.environment(CRICKET_FAULT=str(point)), timeout=GUARD, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, point)
             wait_until(lambda: self.images() == [])
-            wait_until(lambda: self.state_of(session) == "running")
+            self.wait_state(session, "running")
             self.assertEqual(os.path.exists(image), point == 203, point)
         self.assertEqual([n for n in os.listdir(self.dir) if ".partial." in n], [], "each removed what the one before left")
         self.assertIsNone(server.poll())
@@ -256,17 +261,24 @@ class Images(ServerTest):
         self.assertEqual(self.state_of(session), None)
 
     def test_interrupted_cricketctl(self):
-        self.start(env={"CRICKET_SOFT_FAKE": "slowsave"})
+        # Where the worker, which is another user, may make files; a caged one has a /tmp for itself.
+        save = os.path.join(self.dir, "saves", "save")
+        os.mkdir(os.path.dirname(save))
+        os.chmod(os.path.dirname(save), 0o777)
+        self.start("--cage", "off", env={"CRICKET_SOFT_FAKE": "waitsave", "CRICKET_SOFT_SAVE": save})
         socket, _ = self.second()
         _, session = self.client()
         for words in (["checkpoint", session, os.path.join(self.dir, "image"), "--stop"], ["migrate", session, "--to", "unix:" + socket]):
             for number in (signal.SIGINT, signal.SIGTERM):
                 ctl = subprocess.Popen([CTL, "--server", "unix:" + self.socket] + words, env=self.environment(TMPDIR=self.dir))
-                wait_until(lambda: any(".partial." in n or "cricket-migrate-" in n for n in os.listdir(self.dir)))
-                time.sleep(0.2)
+                # The image cannot be done before it is told to go on.
+                wait_until(lambda ctl=ctl: os.path.exists(save + ".begun") or ctl.poll() is not None)
+                self.assertTrue(any(".partial." in n or "cricket-migrate-" in n for n in os.listdir(self.dir)))
                 ctl.send_signal(number)
                 self.assertEqual(ctl.wait(GUARD), 128 + number)
-                wait_until(lambda: self.state_of(session) == "running")
+                open(save + ".go", "w").close()
+                wait_until(lambda: not os.path.exists(save + ".go"))
+                self.wait_state(session, "running")
                 self.assertEqual([n for n in os.listdir(self.dir) if ".partial." in n or "cricket-migrate-" in n or n == "image"], [])
         self.assertEqual(self.sessions_at(socket), [])
 
@@ -282,10 +294,10 @@ class Images(ServerTest):
             self.start()
             self.assertEqual(self.images(), [])
             if point == 107:
-                wait_until(lambda: self.state_of(session) == "paused")
+                self.wait_state(session, "paused")
                 self.ok("resume", session)
             try:
-                wait_until(lambda: self.state_of(session) == "running")
+                self.wait_state(session, "running")
             except AssertionError:
                 self.fail("point %d: %s\n%s" % (point, self.ps(), self.log()))
             self.assertEqual(os.path.exists(image), point == 102, "an image that has its name is whole")
@@ -317,7 +329,7 @@ class Images(ServerTest):
             self.assertEqual(self.images(), [])
             for found in self.ps():
                 self.assertEqual(point, 103)
-                self.assertEqual(found["state"], "restored")
+                self.wait_state(found["session"], "restored")
                 self.ok("kill", found["session"])
             with self.far() as address:
                 self.ok("restore", image, server=address)
@@ -331,7 +343,7 @@ class Images(ServerTest):
         server.wait(GUARD)
         self.start()
         self.assertEqual((self.images(), os.path.exists(image + "2")), ([], False))
-        wait_until(lambda: self.state_of(session) == "running")
+        self.wait_state(session, "running")
         self.ok("checkpoint", session, image + "2", "--stop")
 
     # ---- pauses
@@ -341,29 +353,31 @@ class Images(ServerTest):
         peer, session = self.client()
         done = json.loads(self.ok("pause", session, "--json").stdout)
         self.assertEqual((done["session"], done["bytes"], done["state"]), (session, 4096, "paused"))
-        self.assertEqual(self.state_of(session), "paused")
+        self.wait_state(session, "paused")
         server.kill()
         server.wait()
         server = self.start()
-        self.assertEqual(self.state_of(session), "paused")
+        self.wait_state(session, "paused")
         self.ok("resume", session[:5])
-        self.assertEqual(self.state_of(session), "running")
+        self.wait_state(session, "running")
         self.assertEqual(self.ctl("resume", session).returncode, 1)
         self.ok("pause", session, "--for", "1s")
-        wait_until(lambda: self.state_of(session) == "running")
+        self.wait_state(session, "running")
+        # The worker goes on a moment before the server hears of it, which then takes the mark away: this one, not that of the next pause.
+        wait_until(lambda: [n for n in os.listdir(self.socket + ".d") if "paused" in n] == [])
         # The time survives the server.
         self.ok("pause", session, "--for", "2")
         server.kill()
         server.wait()
         time.sleep(1)
         self.start()
-        wait_until(lambda: self.state_of(session) == "running")
-        # The worker goes on a moment before the server hears of it.
+        self.wait_state(session, "running")
         wait_until(lambda: [n for n in os.listdir(self.socket + ".d") if "paused" in n] == [])
         for words in (["--for", "soon"], ["--for", "0"], ["--until", "25:00"], ["--until", "x"], ["--for", "1m", "--until", "18:00"]):
             self.assertEqual(self.ctl("pause", session, *words).returncode, 2, words)
-        self.ok("pause", session, "--until", "00:00")
-        self.assertEqual(self.state_of(session), "paused")
+        # Half a day away: 00:00 comes while the test runs, at midnight.
+        self.ok("pause", session, "--until", time.strftime("%H:%M", time.localtime(time.time() + 12 * 3600)))
+        self.wait_state(session, "paused")
 
     # ---- swaps
 
@@ -400,7 +414,7 @@ class Images(ServerTest):
         done = self.ctl("resume", session)
         self.assertEqual(done.returncode, 1)
         self.assertIn("stays paused: the GPU lacks 1234 bytes of free memory", done.stderr)
-        self.assertEqual(self.state_of(session), "paused")
+        self.wait_state(session, "paused")
         open(memory, "w").close()
         os.chmod(self.dir, 0o755)
         self.ok("resume", session)
@@ -444,7 +458,8 @@ class Images(ServerTest):
         peer, session = self.client()
         pid = self.worker_of(session)
         self.ok("migrate", session, "--gpu", "1")
-        self.assertEqual([(s["session"], s["state"]) for s in self.ps()], [(session, "restored")])
+        self.assertEqual([s["session"] for s in self.ps()], [session])
+        self.wait_state(session, "restored")
         self.assertNotEqual(self.worker_of(session), pid)
         self.client(kind=wire.RESUME, session=session)
         self.assertEqual(self.ctl("migrate", session).returncode, 2)
@@ -460,7 +475,7 @@ class Images(ServerTest):
                                   env=self.environment(CRICKET_FAULT=str(point), TMPDIR=self.dir), timeout=GUARD, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, point)
             if point != 210:
-                wait_until(lambda: self.state_of(session) == "running")
+                self.wait_state(session, "running")
             if point in (207, 208, 211):
                 wait_until(lambda: self.sessions_at(socket) == [], what="what the target took ahead goes with the migration")
             self.assertEqual(len([n for n in os.listdir(self.dir) if n.startswith("cricket-migrate-")]), 1, "of the one before nothing is left")
@@ -513,7 +528,8 @@ class Images(ServerTest):
 
     def test_on_term(self):
         images = os.path.join(self.dir, "images", "job")
-        server = self.start("--on-term", "checkpoint:" + images, "--grace", "5")
+        # Whose image is not written within the grace period has none.
+        server = self.start("--on-term", "checkpoint:" + images, "--grace", "30")
         peers = [self.client() for _ in range(3)]
         server.terminate()
         self.assertEqual(server.wait(GUARD), 0)

@@ -37,8 +37,9 @@ class Moves(Whole):
                 os.environ["HOME"] = os.path.join(self.dir, "elsewhere")
             self.ctl(second, "restore", image)
             if redirect:
+                # Time to come where nobody has told it to go.
                 time.sleep(1)
-                self.assertEqual(json.loads(self.ctl(second, "ps", "--json"))["sessions"][0]["state"], "restored")
+                self.wait(lambda second=second, session=session: self.state(second, session) == "restored")
                 os.environ["HOME"] = self.home
                 runner.cricketctl(self.tree, "redirect", session, "--to", second.address)
             out, err = self.finish(program)
@@ -63,8 +64,12 @@ class Moves(Whole):
         os.mkdir(os.path.join(self.dir, "series"))
         every = subprocess.Popen([self.tree.tool("cricketctl"), "--server", first.address, "checkpoint", session,
                                   os.path.join(self.dir, "series"), "--every", "1s", "--keep", "2"], stdout=subprocess.DEVNULL)
+
+        def latest():
+            return max((name for name in os.listdir(os.path.join(self.dir, "series")) if re.fullmatch(r"\d{4}", name)), default="")
         try:
-            self.wait(lambda: os.path.exists(os.path.join(self.dir, "series", "0005")) or every.poll() is not None)
+            # The fifth may be gone already.
+            self.wait(lambda: latest() >= "0005" or every.poll() is not None)
             self.assertIsNone(every.poll())
         finally:
             every.terminate()
@@ -159,7 +164,8 @@ class Moves(Whole):
         server = self.server("only")
         _, session = self.start(server)
         series = os.path.join(self.dir, "series")
-        every = subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "checkpoint", session, series, "--every", "1s", "--keep", "9"],
+        # More than come: with each so many a new chain begins.
+        every = subprocess.Popen([self.tree.tool("cricketctl"), "--server", server.address, "checkpoint", session, series, "--every", "1s", "--keep", "999"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             for i in range(1, 5):
@@ -194,7 +200,8 @@ class Moves(Whole):
             paused = json.loads(self.ctl(server, "pause", session, "--json"))
             self.assertGreater(paused["bytes"], 0)
             if i % 10 == 0:
-                self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "paused")
+                # A worker that does not answer within a second is listed with what was known before.
+                self.wait(lambda: self.state(server, session) == "paused")
             if i == 99:
                 self.go()
                 time.sleep(0.5)
@@ -238,6 +245,12 @@ class Moves(Whole):
             self.assertLessEqual(int(rest), 7 << 20)
         self.finish(program)
 
+    def wait_for_gpu(self, server, session, gpu):
+        """The only session there is on that GPU, which its worker says."""
+        (found,) = runner.sessions_of(self.tree, server)
+        self.assertEqual(found["session"], session)
+        self.wait(lambda: [s["gpu"] for s in runner.sessions_of(self.tree, server)] == [gpu])
+
     def test_migrate_to_another_gpu(self):
         """A session has all GPUs of its server; the first of them, which this program uses, moves, and back."""
         os.environ["CRICKET_SOFT_DEVICES"] = "12.0:1G,12.0:1G,12.0:1G"
@@ -247,20 +260,19 @@ class Moves(Whole):
         program, session = self.start(server)
         for gpu in (2, 1, 0, 2):
             self.ctl(server, "migrate", session, "--gpu", str(gpu))
-            (found,) = runner.sessions_of(self.tree, server)
-            self.assertEqual((found["session"], found["gpu"]), (session, gpu))
+            self.wait_for_gpu(server, session, gpu)
         # As many as the session has must be there: the other server's are too few for it.
         done = subprocess.run([self.tree.tool("cricketctl"), "--server", server.address, "migrate", session, "--to", subset.address],
                               capture_output=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"3 GPUs, but this server gives it 2", done.stderr)
-        self.assertEqual(runner.sessions_of(self.tree, subset), [])
+        # What had begun there ends with the call's connection.
+        self.wait(lambda: runner.sessions_of(self.tree, subset) == [])
         self.assertEqual(self.finish(program)[0], self.expected())
         program, session = self.start(subset, "of-subset")
         for gpu in (2, 1):
             self.ctl(subset, "migrate", session, "--gpu", str(gpu))
-            (found,) = runner.sessions_of(self.tree, subset)
-            self.assertEqual((found["session"], found["gpu"]), (session, gpu))
+            self.wait_for_gpu(subset, session, gpu)
         self.ctl(subset, "checkpoint", session, os.path.join(self.dir, "image"), "--stop")
         self.ctl(server, "restore", os.path.join(self.dir, "image"), "--gpu", "2")
         self.finish(program)

@@ -22,7 +22,15 @@ class Together(Limited):
         return server
 
     def id_of(self, server, taker):
-        (session,) = [s["session"] for s in runner.sessions_of(self.tree, server) if s["pid"] == taker.process.pid]
+        found = []
+
+        def is_told():
+            """By its worker, which may not answer in time."""
+            found[:] = [s["session"] for s in runner.sessions_of(self.tree, server) if s["pid"] == taker.process.pid]
+            return found
+
+        self.wait(is_told)
+        (session,) = found
         return session
 
     def quantum(self, server, taker):
@@ -117,8 +125,8 @@ class Together(Limited):
                 self.assertEqual(other.ask("see", 1) + owner.ask("check", 1), 0)
                 other.word = 6
                 self.assertEqual(self.turn(owner, other, 7), 0)
-                self.assertIn("CRICKET_FAULT made this step fail", self.quantum(server, owner)["reason"])
-                self.assertIn("CRICKET_FAULT made this step fail", self.quantum(server, other)["reason"])
+                for taker in (owner, other):
+                    self.wait(lambda server=server, taker=taker: "CRICKET_FAULT made this step fail" in self.quantum(server, taker)["reason"])
                 owner.end()
                 other.end()
                 self.assertEqual(answer(), 0)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """--uid-range: one user id for the workers of each owner; what an owner's worker can do to another's, and what it can leave to the next."""
+import contextlib
 import glob
 import json
 import os
@@ -30,6 +31,13 @@ def ids(pid, what="Uid"):
     return [int(word) for word in line.split()[1:]]
 
 
+def owner_of(path):
+    """None: it has gone meanwhile, and was another test's."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.stat(path).st_uid
+    return None
+
+
 def as_user(uid, script, *arguments):
     """What a process of that user prints, in the host's own mount namespace."""
     done = subprocess.run(["/usr/bin/python3", "-c", "import os, sys\n" + script, *map(str, arguments)], user=uid, group=uid, extra_groups=[],
@@ -50,6 +58,10 @@ class Ranged(Whole):
         os.rename(server.socket, server.socket + ".hidden")
         self.root = ["--server", "unix:" + server.socket + ".hidden"]
         return server
+
+    def wait_said(self, server, line):
+        """A server tells what it is like after it has written its address."""
+        self.wait(lambda: line in self.log_of(server))
 
     def sessions(self):
         return {s["session"]: s for s in json.loads(runner.cricketctl(self.tree, *self.root, "ps", "--json"))["sessions"]}
@@ -93,7 +105,7 @@ class Uids(Ranged):
     def test_two_owners(self):
         """Each has an id of its own, and no way to the other's processes and files."""
         server = self.ranged()
-        self.assertIn("workers: a user id for each owner, %d to %d" % (FIRST, FIRST + 9), self.log_of(server))
+        self.wait_said(server, "workers: a user id for each owner, %d to %d" % (FIRST, FIRST + 9))
         a, _, alice = self.run_to_mid(server, "alice", "a")
         b, _, bob = self.run_to_mid(server, "bob", "b")
         c, _, also = self.run_to_mid(server, "alice", "c")
@@ -257,7 +269,7 @@ class Subordinate(Uids):
         os.rename(server.socket, server.socket + ".hidden")
         self.root = ["--server", "unix:" + server.socket + ".hidden"]
         self.assertNotIn("share the server's user", self.log_of(server))
-        self.assertIn("private /tmp and /dev/shm", self.log_of(server))
+        self.wait_said(server, "private /tmp and /dev/shm")
         return server
 
     def test_cage(self):
@@ -280,7 +292,7 @@ class Subordinate(Uids):
         self.assertEqual(os.listdir(root + "/tmp"), [])
         self.go_on(a)
         self.wait(lambda: self.records(server) == [])
-        self.assertEqual([n for n in glob.glob("/dev/shm/cricket-*") if FIRST <= os.stat(n).st_uid < FIRST + 10], [])
+        self.assertEqual([n for n in glob.glob("/dev/shm/cricket-*") if owner_of(n) in range(FIRST, FIRST + 10)], [])
 
     def test_not_given(self):
         """Ids that are another's: one line, and workers that share the server's user."""
@@ -339,7 +351,7 @@ class Cgroups(Ranged):
         self.assertEqual(self.command_of("ExecStartPre", point, parent).stderr, "")
         self.assertTrue(os.path.isdir(parent + "/server"))
         server = self.started_in(point, parent)
-        self.assertIn("cgroups: one for each worker in " + parent, self.log_of(server))
+        self.wait_said(server, "cgroups: one for each worker in " + parent)
         with open(parent + "/server/cgroup.procs", encoding="utf-8") as f:
             self.assertIn(server.process.pid, map(int, f.read().split()))
         with open(parent + "/cgroup.procs", encoding="utf-8") as f:
@@ -366,7 +378,7 @@ class Cgroups(Ranged):
     def test_workers(self):
         point, parent = self.delegated()
         server = self.started_in(point, parent + "/server")
-        self.assertIn("cgroups: one for each worker in " + parent, self.log_of(server))
+        self.wait_said(server, "cgroups: one for each worker in " + parent)
         a, _, alice = self.run_to_mid(server, "alice", "a")
         b, _, bob = self.run_to_mid(server, "bob", "b")
         groups = []

@@ -61,7 +61,8 @@ class Watched(Whole):
 
     def test_on_term(self):
         images = os.path.join(self.dir, "images")
-        first = self.server("first", "--on-term", "checkpoint:" + images)
+        # Whose image is not written within the grace period has none.
+        first = self.server("first", "--on-term", "checkpoint:" + images, "--grace", "30")
         program, session = self.start(first)
         first.process.terminate()
         self.assertEqual(first.process.wait(60), 0)
@@ -106,7 +107,15 @@ class Watched(Whole):
         """cricketctl top of a real worker: calls and bytes both ways, and what stats told before is as it was."""
         server = self.server("first")
         program, session = self.start(server)
-        (told,) = json.loads(self.ctl(server, "--json", "top", "--delay", "0.2"))["sessions"]
+        shown = []
+
+        def has_counts():
+            """Null where the worker did not answer in time."""
+            shown[:] = json.loads(self.ctl(server, "--json", "top", "--delay", "0.2"))["sessions"]
+            return shown[0]["transport"] is not None and shown[0]["calls_per_second"] is not None
+
+        self.wait(has_counts)
+        (told,) = shown
         self.assertEqual((told["session"], told["state"], told["transport"]), (session, "running", "tcp"))
         for key in ("received_bytes_per_second", "sent_bytes_per_second", "calls_per_second", "waits_per_second"):
             self.assertGreaterEqual(told[key], 0, key)
