@@ -323,7 +323,13 @@ class Test:
 
     def told_by(self, worker):
         """What a worker told of itself: a root without CAP_SYS_PTRACE, as in a container, cannot see it."""
-        words = re.search(rf"escape: worker {worker} (.*)", self.log()).group(1).split()
+        deadline = time.monotonic() + GUARD_S
+        # By a thread of it that nobody waits for.
+        while not (said := re.search(rf"escape: worker {worker} (address .*)\n", self.log())):
+            if time.monotonic() > deadline:
+                raise runner.Failure(f"worker {worker} told nothing of itself:\n{self.server.tail()}")
+            time.sleep(0.02)
+        words = said.group(1).split()
         return dict(zip(words[::2], words[1::2]))
 
     def plan(self, attempts, may_end=False):

@@ -141,8 +141,7 @@ class Life:
         os.kill(self.server_process(), 9)
         self.server.wait(10)
         self.start_server()
-        if self.sessions() != self.session:
-            fail(f"the new server has the sessions {self.sessions()}")
+        chroot.wait_for("the session at the new server", lambda: self.sessions() == self.session)
 
     def server_process(self):
         """setpriv and env are replaced by what they start, and chroot is too."""

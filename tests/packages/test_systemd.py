@@ -201,9 +201,12 @@ class Life:
 
     def fields(self):
         """The journal knows whose a line is."""
-        lines = self.machine.must("journalctl", "--no-pager", "--output", "json", f"CRICKET_SESSION={self.begun[0]}").splitlines()
-        if not any(json.loads(line).get("CRICKET_OWNER") == f"uid:{USER}" for line in lines):
-            fail(f"the journal has {len(lines)} lines of the session, none with its owner")
+        def known():
+            # journald writes them in its own time.
+            lines = self.machine.must("journalctl", "--no-pager", "--output", "json", f"CRICKET_SESSION={self.begun[0]}").splitlines()
+            return any(json.loads(line).get("CRICKET_OWNER") == f"uid:{USER}" for line in lines)
+
+        chroot.wait_for("a line of the session with its owner in the journal", known)
 
     def stop(self):
         self.machine.must("systemctl", "stop", "cricket-server")

@@ -32,11 +32,23 @@ static int length(const struct ckt_spin *spin, int64_t before_us)
 	return spin->until_us - before_us >= CKT_SPIN_LONG_US ? LONG : SHORT;
 }
 
+/* Once more where this thread stood still between the two, and they say nothing of each other. */
+static struct ckt_spin begin_at(int64_t *ret_before_us)
+{
+	for (;;) {
+		*ret_before_us = now_us();
+		struct ckt_spin spin = ckt_spin_begin();
+		if (now_us() - *ret_before_us < CKT_SPIN_LONG_US / 2)
+			return spin;
+		ckt_spin_end();
+	}
+}
+
 static int begin(unsigned flags)
 {
+	int64_t before;
 	ckt_spin_schedule(flags);
-	int64_t before = now_us();
-	struct ckt_spin spin = ckt_spin_begin();
+	struct ckt_spin spin = begin_at(&before);
 	ckt_spin_end();
 	IS(spin.yield, length(&spin, before) == LONG && flags == CU_CTX_SCHED_YIELD);
 	return length(&spin, before);
@@ -81,8 +93,7 @@ static void test_threads(void)
 		struct ckt_spin spin = ckt_spin_begin();
 		IS(length(&spin, before), LONG);
 	}
-	before = now_us();
-	struct ckt_spin fifth = ckt_spin_begin();
+	struct ckt_spin fifth = begin_at(&before);
 	YES(fifth.until_us - before < CKT_SPIN_LONG_US);
 	ckt_spin_end();
 	ckt_spin_end();
@@ -115,37 +126,60 @@ static int64_t preempted(void)
 	return switches += CKT_CROWD_SWITCHES;
 }
 
+/* What a thread sees in a crowd, which lasts for CKT_CROWD_PAUSE_NS. */
+struct seen {
+	unsigned asked_short, asked_long, asked_after;
+	bool again;
+	int lengths[3];
+	int64_t took_us;
+};
+
 /* In a thread of its own: the others of the process have not seen it. */
-static void *spin_in_a_crowd(void *unused)
+static void *spin_in_a_crowd(void *opaque)
 {
+	static const unsigned flags[] = {CU_CTX_SCHED_AUTO, CU_CTX_SCHED_YIELD, CU_CTX_SCHED_SPIN};
+	struct seen *seen = opaque;
+	asked = 0;
 	ckt_spin_schedule(CU_CTX_SCHED_AUTO);
 	struct ckt_spin brief = ckt_spin_short();
 	while (ckt_spin_again(&brief))
 		;
-	IS(asked, 0);
+	seen->asked_short = asked;
+	int64_t before = now_us();
 	struct ckt_spin spin = ckt_spin_begin();
 	while (ckt_spin_again(&spin))
 		;
 	ckt_spin_end();
-	YES(asked >= 2);
-	unsigned until_now = asked;
-	NO(ckt_spin_again(&spin));
-	IS(begin(CU_CTX_SCHED_AUTO), SHORT);
-	IS(begin(CU_CTX_SCHED_YIELD), SHORT);
-	IS(begin(CU_CTX_SCHED_SPIN), SHORT);
-	IS(asked, until_now);
-	return unused;
+	seen->asked_long = asked;
+	seen->again = ckt_spin_again(&spin);
+	for (unsigned i = 0; i < COUNT(flags); i++)
+		seen->lengths[i] = begin(flags[i]);
+	seen->asked_after = asked;
+	seen->took_us = now_us() - before;
+	return NULL;
 }
 
 static void test_crowd(void)
 {
 	int64_t (*kernels)(void) = ckt_crowd_switches;
+	const int64_t soon_us = CKT_CROWD_WINDOW_NS / 2000;
+	struct seen seen = {.took_us = INT64_MAX};
 	pthread_t thread;
 	machine(16, 50, false);
 	ckt_crowd_switches = preempted;
-	MUST(pthread_create(&thread, NULL, spin_in_a_crowd, NULL), 0);
-	pthread_join(thread, NULL);
+	/* Another thread where this one stood still: its spin, or its crowd, was over meanwhile. */
+	for (int i = 0; i < 1000 && seen.took_us > soon_us; i++) {
+		MUST(pthread_create(&thread, NULL, spin_in_a_crowd, &seen), 0);
+		pthread_join(thread, NULL);
+	}
 	ckt_crowd_switches = kernels;
+	YES(seen.took_us <= soon_us);
+	IS(seen.asked_short, 0);
+	YES(seen.asked_long >= 2);
+	NO(seen.again);
+	for (unsigned i = 0; i < COUNT(seen.lengths); i++)
+		IS(seen.lengths[i], SHORT);
+	IS(seen.asked_after, seen.asked_long);
 	IS(begin(CU_CTX_SCHED_AUTO), LONG);
 }
 

@@ -3,6 +3,7 @@
  * client/conn/watch.c (client/conn/conn.h): who sleeps until the connection ends, and leaves it
  * alone when told.
  */
+#include <dirent.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +23,17 @@ static bool watching(bool wanted)
 	return now == wanted;
 }
 
+static unsigned threads(void)
+{
+	unsigned count = 0;
+	DIR *tasks = opendir("/proc/self/task");
+	while (tasks && readdir(tasks))
+		count++;
+	if (tasks)
+		closedir(tasks);
+	return count;
+}
+
 static uint64_t executed(void)
 {
 	pthread_mutex_lock(&ckt_conn.lock);
@@ -33,6 +45,7 @@ static uint64_t executed(void)
 static void test_watch(void)
 {
 	int peer = parts_open();
+	unsigned before = threads();
 	ckt_conn_watch_start(&ckt_conn);
 	YES(watching(true));
 	/* What arrives does not wake it: it is read by whoever makes a call. */
@@ -72,7 +85,10 @@ static void test_watch(void)
 	ckt_conn.state = CKT_CONN_LOST;
 	pthread_cond_broadcast(&ckt_conn.state_cond);
 	pthread_mutex_unlock(&ckt_conn.state_lock);
-	poll(NULL, 0, 50);
+	/* Before the next test's connection stands there. */
+	for (int i = 0; i < 60000 && threads() > before; i++)
+		poll(NULL, 0, 1);
+	YES(threads() <= before);
 	parts_close(peer);
 }
 

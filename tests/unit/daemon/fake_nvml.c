@@ -97,7 +97,12 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
 
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
 {
-	*milliwatts = 1000 + (unsigned)((char *)device - known[0]) / (unsigned)sizeof known[0];
+	const char *name = device;
+	unsigned number = (unsigned)((char *)device - known[0]) / (unsigned)sizeof known[0];
+	/* GPU-1111..., GPU-2222...: by the name, whichever is asked for first. */
+	if (name[4] > '0' && name[4] <= '9' && name[5] == name[4])
+		number = (unsigned)(name[4] - '1');
+	*milliwatts = 1000 + number;
 	return SUCCESS;
 }
 

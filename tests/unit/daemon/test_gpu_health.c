@@ -15,7 +15,8 @@
 #include "inside.h"
 #include "server/daemon/nvml/nvml.h"
 
-enum { CROWD = 20 };
+/* Between rounds of questions: the loop comes to rest there, also where a round takes its time. */
+enum { CROWD = 20, SAMPLE_MS = 100 };
 
 static struct ckt_driver_info kept;
 
@@ -29,7 +30,7 @@ static void begin(unsigned gpus)
 		memset(server.driver.gpus[i].uuid, 0x11 * (int)(i + 1), 16);
 	}
 	ckt_nvml_library = fake_nvml;
-	ckt_gpu_sample_ms = 1;
+	ckt_gpu_sample_ms = SAMPLE_MS;
 	setenv("FAKE_NVML_LOST", path_in("lost"), 1);
 }
 
@@ -162,6 +163,7 @@ static void test_reader_dies(void)
 	/* None there at all: no sample, and nobody is asked without end. */
 	begin(2);
 	ckt_nvml_library = "/nowhere";
+	ckt_gpu_sample_ms = 1;
 	ckt_gpu_health_begin(&server);
 	run_for(50);
 	CU_ASSERT_PTR_NULL(ckt_gpu_health_of(&server, 0));

@@ -158,12 +158,14 @@ static void test_awake(void)
 	begin();
 	struct ckt_session *session = session_new("0000000000b6");
 	session->quantum.page = &page;
-	/* Not idle for long enough, or said to be idle in the future. */
+	/* Not idle for long enough, however long this takes, or said to be idle in the future. */
+	server.options.idle_context = 60;
 	for (int i = 0; i < 3; i++) {
 		page.idle_since_ns = i == 0 ? 0 : ckt_now_ns() + (i == 1 ? 0 : NS_PER_S);
 		ckt_sleep_open(&server);
 		TEXT(session->sleep.note, "");
 	}
+	server.options.idle_context = 1;
 	page.idle_since_ns = ckt_now_ns() - 2 * NS_PER_S;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		page.sleep = rows[i].sleep;

@@ -145,6 +145,8 @@ static void test_class(void)
 	/* Its cap, of which the two have one part each: not without an end. */
 	YES(give.length_ns > 0);
 	IS(sessions[0]->turn.members[0].cap, 50);
+	/* One that is over by itself is not told of another end. */
+	server.turns[0].ring.end_ns = INT64_MAX / 2;
 	say(2, CKT_TURN_WANT, 0, true);
 	IS(told(0, &message), CKT_TURN_LIMIT);
 	IS(message.length_ns, 0);
@@ -172,6 +174,8 @@ static void test_overdue(void)
 	IS(told(0, &give), CKT_TURN_LIMIT);
 	YES(run_until(is_overdue, sessions[0]));
 	IS(told(1, &give), CKT_TURN_GIVE);
+	/* The second is not overdue soon. */
+	server.options.drain = 60;
 	/* It comes back late, and wants more. */
 	say(0, CKT_TURN_YIELD, stuck.number, true);
 	IS(sessions[0]->turn.overdue, 0);

@@ -85,8 +85,8 @@ static void test_records(void)
 static void *drain(void *ret_size)
 {
 	uint8_t *data;
-	if (ckt_net_read_record(pair[1], CKT_RECORD_MAX, ckt_net_now_ms() + 20000, &data, ret_size,
-		    NULL) == 0) {
+	if (ckt_net_read_record(pair[1], CKT_RECORD_MAX, ckt_net_now_ms() + GUARD_MS, &data,
+		    ret_size, NULL) == 0) {
 		for (size_t i = 0; i < *(size_t *)ret_size; i += 4093)
 			CU_ASSERT_EQUAL(data[i], (uint8_t)(i * 7));
 		free(data);
@@ -107,7 +107,8 @@ static void test_large(void)
 		data[i] = (uint8_t)(i * 7);
 	open_pair();
 	pthread_create(&thread, NULL, drain, &got);
-	CU_ASSERT_EQUAL(ckt_net_write_record(pair[0], data, size, ckt_net_now_ms() + 20000, -1), 0);
+	CU_ASSERT_EQUAL(
+		ckt_net_write_record(pair[0], data, size, ckt_net_now_ms() + GUARD_MS, -1), 0);
 	pthread_join(thread, NULL);
 	CU_ASSERT_EQUAL(got, size);
 	CU_ASSERT_EQUAL(

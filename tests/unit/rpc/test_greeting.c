@@ -13,7 +13,7 @@
 #include "rpc/net.h"
 #include "tests/unit/suite.h"
 
-enum { WAIT_MS = 5000, ACCEPT_STAT_OFFSET = 36 };
+enum { WAIT_MS = 60000, ACCEPT_STAT_OFFSET = 36 };
 
 static uint8_t *greeting_bytes(uint32_t prog, uint32_t proc, size_t *ret_size)
 {

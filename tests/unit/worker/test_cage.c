@@ -103,7 +103,9 @@ static int gain_rights(void)
 /* A process of the same user to attack. */
 static int with_victim(int (*attempt)(void))
 {
-	int status = -1;
+	int status = -1, ready[2];
+	char byte;
+	MUST(pipe2(ready, O_CLOEXEC), 0);
 	victim = fork();
 	if (victim == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -111,10 +113,14 @@ static int with_victim(int (*attempt)(void))
 			_exit(1);
 		/* The kernel clears this at a change of the user. */
 		prctl(PR_SET_DUMPABLE, 1);
-		pause();
+		if (write(ready[1], "x", 1) == 1)
+			pause();
 		_exit(0);
 	}
-	usleep(100000);
+	close(ready[1]);
+	/* What it is to be attacked for is there. */
+	IS(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
 	int result = cage_child_of_nobody(attempt);
 	/* It still lives. */
 	IS(waitpid(victim, &status, WNOHANG), 0);

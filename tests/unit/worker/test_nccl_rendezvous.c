@@ -27,11 +27,11 @@ static void test_meet(void)
 	nccl_begin();
 	group_kit_begin();
 	pthread_create(&thread, NULL, first, &mine);
-	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 5000, &theirs), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 1, ckt_net_now_ms() + 60000, &theirs), ncclSuccess);
 	pthread_join(thread, NULL);
 	YES(!memcmp(&mine, &theirs, sizeof mine) && mine.internal[127] == 7);
 	/* As often as there are ranks; of another communicator there is nothing. */
-	IS(ckt_worker_nccl_meet(identity, 3, ckt_net_now_ms() + 5000, &again), ncclSuccess);
+	IS(ckt_worker_nccl_meet(identity, 3, ckt_net_now_ms() + 60000, &again), ncclSuccess);
 	YES(!memcmp(&mine, &again, sizeof mine));
 	IS(ckt_worker_nccl_meet(other, 1, ckt_net_now_ms() + 10, &again), ncclRemoteError);
 	ckt_worker_nccl_met(identity);

@@ -116,7 +116,8 @@ static void test_short(void)
 {
 	unsigned all = 0, last = 0;
 	begin();
-	for (int i = 0; i < 40; i++) {
+	/* One that this test found done late, because it stood still, makes the next ones small. */
+	for (int i = 0; i < 40 || (all <= 1000 && i < 100000); i++) {
 		last = run(1000);
 		all += last;
 		finished = recorded;
