@@ -8,6 +8,7 @@ import os
 import random
 import re
 import socket
+import subprocess
 import sys
 import threading
 import unittest
@@ -31,8 +32,13 @@ class IdleContext(Whole):
             peer.close()
         for taker in self.takers:
             if not taker.process.stdout.closed:
-                with contextlib.suppress(OSError):
+                try:
                     taker.end()
+                except OSError:
+                    pass
+                # Of a test that has failed.
+                except subprocess.TimeoutExpired:
+                    taker.process.kill()
         super().tearDown()
 
     def sleeping(self, name="server", *options, after="1s", env=None):
@@ -63,6 +69,19 @@ class IdleContext(Whole):
     def names(self, server):
         return [event["event"] for event in self.events(server)]
 
+    def awake(self, server, taker, seed):
+        """Its session, awake for a command.  If it is idle for long before anybody looks, it falls asleep again and is woken once more."""
+        found = {}
+
+        def look():
+            found.clear()
+            self.assertEqual(taker.ask("check", seed), 0)
+            found.update(self.session(server, taker) or {})
+            return found.get("state") == "running"
+
+        self.wait(look)
+        return found
+
     def images_of(self, taker_session):
         return os.path.join(self.images, taker_session["session"])
 
@@ -79,13 +98,16 @@ class IdleContext(Whole):
             self.assertRegex(session["asleep"]["since"], r"^[0-9-]{10}T[0-9:]{8}Z$")
             self.assertNotIn("automatic_image", session)
             self.assertEqual(session["memory_bytes"], 0)
-            self.assertEqual(taker.ask("check", seed), 0)
-            awake = self.session(server, taker)
+            awake = self.awake(server, taker, seed)
             self.assertEqual(awake["state"], "running")
             self.assertNotIn("asleep", awake)
             self.assertEqual(taker.ask("fill", seed + 1), 0)
+        # In turn, as often as it was idle for long; the last sleep may have begun.
         names = self.names(server)
-        self.assertEqual((names.count("asleep"), names.count("awake"), names.count("ended")), (3, 3, 0))
+        sleeps = [name for name in names if name in ("asleep", "awake")]
+        self.assertEqual(sleeps, (["asleep", "awake"] * len(sleeps))[:len(sleeps)])
+        self.assertGreaterEqual(names.count("awake"), 3)
+        self.assertNotIn("ended", names)
         self.assertEqual(taker.end(), "")
         self.wait(lambda: os.listdir(self.images) == [])
 
@@ -128,7 +150,8 @@ class IdleContext(Whole):
             self.assertEqual(taker.ask("fill", 100 + number), 0)
         self.asleep(server, *takers)
         self.assertEqual(server.workers(), [])
-        self.assertEqual(self.descriptors(server) - before, 2 * len(takers))
+        # It closes cricketctl's connection when it sees its end.
+        self.wait(lambda: self.descriptors(server) - before == 2 * len(takers))
         self.assertEqual(len(os.listdir(self.images)), len(takers))
         chosen = list(enumerate(takers))
         random.shuffle(chosen)
@@ -144,20 +167,24 @@ class IdleContext(Whole):
         server = self.sleeping()
         taker = self.taker(server)
         self.asleep(server, taker)
+        number = self.log_of(server).count(" sleeps: ")
         taker.process.stdin.write("begin 1\ncheck 7\njoin\n")
         taker.process.stdin.flush()
         self.assertEqual([taker.process.stdout.readline() for _ in range(3)], ["0\n"] * 3)
-        self.assertEqual(self.log_of(server).count("ready, restored"), 1)
+        # Of that sleep: a call that comes late may find the next one.
+        self.assertEqual(self.log_of(server).split(" sleeps: ")[number].count("ready, restored"), 1)
 
     def test_ends_asleep(self):
         """A program that ends while its session sleeps starts no worker; its images are removed."""
         server = self.sleeping()
         taker = self.taker(server)
         self.asleep(server, taker)
+        # It may have slept between its first commands, too.
+        restored = self.log_of(server).count("restored")
         self.assertEqual(taker.end(), "")
         self.wait(lambda: runner.sessions_of(self.tree, server) == [])
         self.wait(lambda: os.listdir(self.images) == [])
-        self.assertNotIn("restored", self.log_of(server))
+        self.assertEqual(self.log_of(server).count("restored"), restored)
 
     def test_killed_client(self):
         """So it is with one that is killed."""
@@ -208,11 +235,22 @@ class IdleContext(Whole):
         unix, server.address = server.address, server.tcp
         taker = self.taker(server, 64, CRICKET_TOKEN_FILE=token)
         server.address = unix
-        self.wait(lambda: "not-asleep" in self.names(server))
-        self.assertEqual(self.session(server, taker)["state"], "running")
+
+        def told():
+            return [event for event in self.events(server) if event["event"] == "not-asleep" and "image-space" in event["detail"]]
+
+        self.wait(told)
+        self.wait(lambda: self.session(server, taker)["state"] == "running")
         self.assertIn("image-space", self.session(server, taker)["note"])
         self.assertEqual(taker.ask("check", 7), 0)
-        self.assertEqual(self.names(server).count("not-asleep"), 1)
+        self.assertEqual(len(told()), 1)
+
+    def asking(self, taker):
+        """A thread that asks, and where its answer will be.  It keeps nobody from ending if the answer does not come."""
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(taker.ask("check", 7)), daemon=True)
+        thread.start()
+        return thread, answers
 
     def test_no_worker(self):
         """What cannot be woken now sleeps on, and its program waits."""
@@ -221,9 +259,7 @@ class IdleContext(Whole):
         self.asleep(server, taker)
         # It never sleeps.
         other, _, _ = self.client(server)
-        answers = []
-        asking = threading.Thread(target=lambda: answers.append(taker.ask("check", 7)))
-        asking.start()
+        asking, answers = self.asking(taker)
         # Over CRICKET_RECONNECT_TIMEOUT: it says so once.
         self.assertIn("cannot be woken yet", taker.process.stderr.readline())
         self.assertEqual(answers, [])
@@ -239,7 +275,7 @@ class IdleContext(Whole):
                 taker = self.taker(server)
                 self.wait(lambda s=server, f=fault: ("not-asleep" if f.startswith("fail") else "lost") in self.names(s))
                 if state:
-                    self.assertEqual(self.session(server, taker)["state"], state)
+                    self.wait(lambda s=server, t=taker, wanted=state: self.session(s, t)["state"] == wanted)
                 self.assertEqual(taker.ask("check", 7), 0)
                 taker.end()
 
@@ -247,8 +283,16 @@ class IdleContext(Whole):
         """What was swapped out before sleeps as well, and its swap memory is given back."""
         server = self.sleeping("server", "--swap-memory", "1G", "--idle-memory", "1s", after="2s")
         taker = self.taker(server, 16)
-        self.wait(lambda: "swapped-out" in self.names(server))
-        self.asleep(server, taker)
+
+        def sleeps_swapped():
+            self.asleep(server, taker)
+            if "swapped-out" in self.names(server):
+                return True
+            # A server that stood still finds it idle for both times at once, and lets it sleep first.
+            self.assertEqual(taker.ask("check", 7), 0)
+            return False
+
+        self.wait(sleeps_swapped)
         self.assertEqual(taker.ask("check", 7), 0)
         self.asleep(server, taker)
         self.assertEqual(taker.ask("check", 7), 0)
@@ -259,9 +303,7 @@ class IdleContext(Whole):
         taker = self.taker(server, 60, CRICKET_RECONNECT_TIMEOUT="1")
         self.asleep(server, taker)
         holder = self.taker(server, 60)
-        answers = []
-        asking = threading.Thread(target=lambda: answers.append(taker.ask("check", 7)))
-        asking.start()
+        asking, answers = self.asking(taker)
         # The holder falls asleep by and by, and makes room.
         asking.join(60)
         self.assertEqual(answers, [0])
@@ -342,11 +384,13 @@ class IdleContext(Whole):
         """The session of a client that does not know how to sleep stays awake, which is told once."""
         server = self.sleeping()
         self.client(server)
-        self.wait(lambda: "not-asleep" in self.names(server))
+        # A worker whose client has not reached it for long has another reason first.
+        self.wait(lambda: [event for event in self.events(server) if event["event"] == "not-asleep" and "earlier version" in event["detail"]])
         (session,) = runner.sessions_of(self.tree, server)
         self.assertEqual(session["state"], "running")
         self.assertIn("earlier version", session["note"])
-        self.assertEqual(self.names(server).count("not-asleep"), 1)
+        told = [event["detail"] for event in self.events(server) if event["event"] == "not-asleep" and event["detail"] != "it has no client"]
+        self.assertEqual(len(told), 1, told)
 
     def test_hellos(self):
         """SLEEP is the last message; nobody without the secret keeps or wakes the session, and who has it does both."""
@@ -368,7 +412,15 @@ class IdleContext(Whole):
         # What it says means nothing.
         kept.sock.send(b"nonsense")
         self.assertEqual(self.hello(server, secret, session, 1)[1], wire.OK)
-        self.assertEqual(runner.sessions_of(self.tree, server)[0]["state"], "running")
+
+        def awake():
+            state = runner.sessions_of(self.tree, server)[0]["state"]
+            # If it is idle for long before anybody looks, it falls asleep again.
+            if state == "asleep":
+                self.assertEqual(self.hello(server, secret, session, 1)[1], wire.OK)
+            return state == "running"
+
+        self.wait(awake)
 
 
 if __name__ == "__main__":
