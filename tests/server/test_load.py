@@ -37,9 +37,13 @@ class Load(Whole):
         """Below its directory, where its socket, key and state lie."""
         return sorted(os.path.relpath(os.path.join(root, name), server.directory) for root, _, names in os.walk(server.directory) for name in names)
 
-    def rests(self, server):
-        """No worker is left, and what it has stays for a while: it closes its ends of what has ended after that has ended."""
-        seen = None if server.workers() else (self.descriptors(server), self.files(server))
+    def rests(self, server, peer):
+        """No worker is left, and what it has stays for a while: it closes its ends of what has ended after that has ended.  It answers the peer
+        once it has dealt with what had ended before."""
+        if server.workers():
+            return False
+        peer.call(INFO)
+        seen = self.descriptors(server), self.files(server)
         for _ in range(10):
             time.sleep(0.02)
             if server.workers() or (self.descriptors(server), self.files(server)) != seen:
@@ -96,12 +100,19 @@ class Load(Whole):
             peer.close()
         self.wait(lambda: not runner.sessions_of(self.tree, server) and not server.workers())
         self.wait(lambda: self.descriptors(server) <= before)
-        self.assertEqual([f for f in self.files(server) if f not in files], [])
+        self.wait(lambda: [f for f in self.files(server) if f not in files] == [])
 
-    def figures(self, server):
-        """Once it rests: resident memory in KiB, descriptors, files."""
-        self.wait(lambda: self.rests(server))
-        return self.status(server, "VmRSS"), self.descriptors(server), self.files(server)
+    def figures(self, server, like=None):
+        """Once it rests, with these descriptors and files if given: resident memory in KiB, descriptors, files."""
+        def found():
+            # One is of the connection below.
+            return self.descriptors(server) - 1, self.files(server)
+
+        host, port = server.address.rsplit(":", 1)
+        with wire.Peer((host, int(port)), 60) as peer:
+            self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
+            self.wait(lambda: self.rests(server, peer) and like in (None, found()))
+            return (self.status(server, "VmRSS"), *found())
 
     def test_one_after_another(self):
         """The server's memory, descriptors and files after a third of the sessions are those after all."""
@@ -117,8 +128,7 @@ class Load(Whole):
             first = first or self.figures(server)
             if number == NUMBERS["--series"] // 3:
                 seen = self.figures(server)
-        self.wait(lambda: self.rests(server) and (self.descriptors(server), self.files(server)) == seen[1:])
-        now = self.figures(server)
+        now = self.figures(server, seen[1:])
         for what, found in (("one session", first), ("a third", seen), ("all %d" % NUMBERS["--series"], now)):
             print("after %s: %d KiB, %d descriptors, %d files" % (what, found[0], found[1], len(found[2])))
         self.assertEqual(now[1:], seen[1:])

@@ -78,7 +78,7 @@ class Parked(Whole):
         self.assertEqual(code, 0, err)
         (line,) = [line.strip() for line in err.splitlines() if line.strip().startswith("cricketctl redirect")]
         self.assertEqual(line.split()[2], session)
-        self.assertEqual(self.state(second, session), "restored")
+        self.wait(lambda: self.state(second, session) == "restored")
         runner.cricketctl(self.tree, *line.split()[1:])
         self.assertEqual(self.finish(program)[0], self.expected())
 
@@ -100,7 +100,8 @@ class Parked(Whole):
         self.wait(lambda: program.process.poll() is not None or not runner.sessions_of(self.tree, first))
         self.assertEqual(program.wait(60)[0], 0)
         # The program is gone; nobody claims the copy, which goes.
-        second = self.server("second", "--claim-timeout", "1")
+        # The time runs while cricketctl still restores it.
+        second = self.server("second", "--claim-timeout", "5")
         self.ctl(second, "restore", image)
         self.wait(lambda: runner.sessions_of(self.tree, second) == [])
         self.assertEqual(second.workers(), [])

@@ -22,10 +22,10 @@ class Follower:
     """cricketctl events --follow --json."""
 
     def __init__(self, test, server, **env):
-        self.events = []
+        self.test, self.events = test, []
         self.process = subprocess.Popen([test.tree.tool("cricketctl"), "--server", server.address, "--json", "events", "--follow"],
                                         stdout=subprocess.PIPE, text=True, env={**os.environ, **env})
-        self.thread = threading.Thread(target=self.read)
+        self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
         test.addCleanup(self.end)
 
@@ -41,6 +41,10 @@ class Follower:
 
     def named(self, *names):
         return [e for e in list(self.events) if e["event"] in names]
+
+    def follows(self, count):
+        """Waits until it has been told of so many waits: without a follower the server asks nobody, and decides itself."""
+        self.test.wait(lambda: len(self.named("wait")) >= count)
 
 
 class Seam(Limited):
@@ -91,8 +95,10 @@ class Seam(Limited):
         one.end()
         two.end()
         self.wait(lambda: len(follower.named("left")) == 2)
-        self.assertEqual([e["number"] for e in follower.events], sorted(e["number"] for e in follower.events))
-        of = {id: [(e["event"], e["bytes"] // MIB) for e in follower.events if e["session"] == id and e["event"] not in ("started", "ended")]
+        # A thread adds to them, and the last end may come after what its session had.
+        events = list(follower.events)
+        self.assertEqual([e["number"] for e in events], sorted(e["number"] for e in events))
+        of = {id: [(e["event"], e["bytes"] // MIB) for e in events if e["session"] == id and e["event"] not in ("started", "ended")]
               for id in (first, second)}
         self.assertEqual(of[first][0], ("came", 0))
         self.assertIn(("refused", 102), of[first])
@@ -132,6 +138,7 @@ class Seam(Limited):
         one, two = self.taker(over_tcp, CRICKET_TOKEN_FILE=alice), self.taker(over_tcp, CRICKET_TOKEN_FILE=bob)
         self.assertEqual(one.ask("alloc", 80), 0)
         later = self.begin(two, server, "alloc", 40)
+        all_of_them.follows(1)
         status, said = self.decide(over_tcp, f"session={self.id_of(server, two)}", "grant", CRICKET_TOKEN_FILE=bob)
         self.assertEqual(status, 1)
         self.assertIn("decisions are made by administrators", said)
@@ -155,6 +162,8 @@ class Seam(Limited):
         follower = Follower(self, server)
         crowd = self.crowd(server, 30, 70, 50)
         try:
+            # From here on the server asks; the scheduler may come later, and finds the open choice.
+            follower.follows(3)
             self.assertEqual(self.serve(*crowd), [1, 2, 0])
         finally:
             os.killpg(scheduler.pid, signal.SIGKILL)
@@ -171,6 +180,7 @@ class Seam(Limited):
         server = self.waiting("--wait-policy", "external:fifo,60")
         follower = Follower(self, server)
         holder, _, (later,) = self.crowd(server, 40)
+        follower.follows(1)
         self.assertEqual(holder.ask("free"), 0)
         self.choice(follower)
         self.assertIsNone(later.answer)
@@ -182,7 +192,9 @@ class Seam(Limited):
         """One that follows and decides nothing costs one timeout; then it is not asked until it decides."""
         server = self.waiting("--wait-policy", "external:best-fit,0.2")
         follower = Follower(self, server)
-        self.assertEqual(self.serve(*self.crowd(server, 30, 60, 50)), [1, 2, 0])
+        crowd = self.crowd(server, 30, 60, 50)
+        follower.follows(3)
+        self.assertEqual(self.serve(*crowd), [1, 2, 0])
         self.wait(lambda: follower.named("fallback"))
         self.assertEqual(len(follower.named("choose")), 1)
         number = follower.named("choose")[0]["number"]
@@ -194,6 +206,7 @@ class Seam(Limited):
         server = self.waiting("--wait-policy", "external,60")
         follower = Follower(self, server)
         holder, takers, laters = self.crowd(server, 40, 60, 90)
+        follower.follows(3)
         self.assertEqual(holder.ask("free"), 0)
         choice = self.choice(follower)
         number, requests = choice["number"], {c["bytes"] // MIB: c["request"] for c in choice["candidates"]}
@@ -233,9 +246,11 @@ class Seam(Limited):
 
     def test_wait(self):
         """'wait' is asked again after the timeout."""
-        server = self.waiting("--wait-policy", "external,3")
+        # In that time the event and the decision find their way, twice.
+        server = self.waiting("--wait-policy", "external,12")
         follower = Follower(self, server)
         holder, _, (later,) = self.crowd(server, 40)
+        follower.follows(1)
         self.assertEqual(holder.ask("free"), 0)
         first = self.choice(follower)["number"]
         self.assertEqual(self.decide(server, first, "wait")[0], 0)
@@ -253,6 +268,12 @@ class Seam(Limited):
         self.assertEqual(taker.ask("alloc", 2), 0)
         # While anybody waits, what a program frees is given back at once.
         lost = self.begin(waiter, server, "alloc", 90)
+        # The taker's worker may hear of that later.
+        self.assertEqual(taker.ask("alloc", 60), 0)
+        self.assertEqual(taker.ask("free"), 0)
+        self.wait(lambda: self.shown(server)[1][0]["used_bytes"] == 32 * MIB)
+        # One that never asked for events is not told how many it missed.
+        follower.follows(1)
         follower.process.send_signal(signal.SIGSTOP)
         status = f"/proc/{server.process.pid}/statm"
 

@@ -20,7 +20,8 @@ class Later:
 
     def __init__(self, taker, *words):
         self.answer = None
-        self.thread = threading.Thread(target=self.run, args=(taker, words))
+        # Of a test that failed it may wait for ever.
+        self.thread = threading.Thread(target=self.run, args=(taker, words), daemon=True)
         self.thread.start()
 
     def run(self, taker, words):
@@ -313,7 +314,7 @@ class Waiting(Limited):
             threads = []
             for _ in range(7):
                 sizes = [2 * draw.randint(1, 10) for _ in range(3)]
-                threads.append(threading.Thread(target=run, args=(self.taker(server), sizes)))
+                threads.append(threading.Thread(target=run, args=(self.taker(server), sizes), daemon=True))
                 threads[-1].start()
             for thread in threads:
                 thread.join(60)
