@@ -71,7 +71,8 @@ class Chains(Whole):
         """Without the process that sends replicas."""
         found = []
         for pid in server.workers():
-            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+            # It may end between the two calls.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/comm", encoding="utf-8") as f:
                 if f.read().startswith("cricket-worker"):
                     found.append(pid)
         return found

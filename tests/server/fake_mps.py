@@ -1,10 +1,12 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -IS
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's nvidia-cuda-mps-control as far as the server uses it: -f is the daemon, and without an option it asks the daemon what it reads.
 
 Beside this file: `told` has a line for each command (its process ID, user and directory, then the command, and whether a client to be
 terminated lives), `daemons` one for each daemon.  A file
 `broken` keeps daemons from starting; a file `silent` keeps them from answering.  Its clients are the workers of its user.
+
+The server waits two seconds for a daemon, so Python starts here without what takes it long.
 """
 import os
 import signal

@@ -167,8 +167,11 @@ class Attacks(ServerTest):
         self.start("--max-sessions", "8")
 
         def run():
-            peers = [wire.Peer(self.socket) for _ in range(8)]
-            answers = [peer.hello(wire.NEW) for peer in peers]
+            # One after another: a connection without a hello is dropped after five seconds, and workers may start slowly.
+            peers, answers = [], []
+            for _ in range(8):
+                peers.append(wire.Peer(self.socket))
+                answers.append(peers[-1].hello(wire.NEW))
             return [sum(status == wire.OK for status, _ in answers), answers[-1][1]], peers
 
         held, message = self.holding(1001, run)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -116,6 +115,8 @@ class Drain(Whole):
         self.ctl(first, "drain", "--undo")
         self.assertNotIn("draining", self.ctl(first, "info"))
         self.all_right({"a": (program, session)}, self.expected())
+        # The next program's session is looked for as the only one.
+        self.wait(lambda: not self.at(first))
         late, _ = self.start(first, "late")
         self.finish(late)
 
@@ -306,7 +307,7 @@ class Drain(Whole):
         begun = self.points(first, ("b",))
         waiting = subprocess.Popen([self.tree.tool("cricketctl"), "--server", first.address, "drain", "--deadline", "60"], stdout=subprocess.PIPE, text=True,
                                    stderr=subprocess.DEVNULL)
-        time.sleep(0.5)
+        self.wait(lambda: "draining" in json.loads(self.ctl(first, "info", "--json")))
         self.all_right(begun, expected)
         out = waiting.communicate(timeout=60)[0]
         self.assertEqual(waiting.returncode, 0, out)

@@ -79,10 +79,13 @@ class Owners(ServerTest):
         def run():
             peer = wire.Peer(self.socket)
             os.write(write, peer.hello(wire.NEW, secret=secret)[1].encode())
-            time.sleep(100)
+            signal.pause()
 
         self.background(uid, run)
-        return os.read(read, 12).decode()
+        # One that fails ends, and then nobody has the other end.
+        os.close(write)
+        with os.fdopen(read) as f:
+            return f.read(12)
 
     def owners(self, only=None):
         """Whose the sessions are: CONTROL LIST tells, and cricketctl does not."""
@@ -148,7 +151,11 @@ class Theft(Owners):
         home = self.home(ALICE, "home")
         image = os.path.join(home, "image")
         session, own = self.program(ALICE), self.program(MALLORY)
-        self.background(ALICE, lambda: self.ctl("checkpoint", session, image))
+        # The worker stands still until all has been tried: the image is not whole before.
+        worker = self.worker_of(session)
+        self.workers.add(worker)
+        os.kill(worker, signal.SIGSTOP)
+        saves = self.background(ALICE, lambda: self.ctl("checkpoint", session, image, "--deadline", "60"))
         wait_until(lambda: os.listdir(home))
         (partial,) = os.listdir(home)
         partial = os.path.join(home, partial)
@@ -172,6 +179,7 @@ class Theft(Owners):
                        as_user(MALLORY, lambda: self.pass_to(CHECKPOINT, wire.text(own) + wire.u32(0) + wire.u32(1000), partial, flags)),
                        as_user(MALLORY, lambda: self.pass_to(SAVE, wire.text(own) + wire.text("") + wire.u32(1000) + wire.u32(0) * 2 + bytes(16) +
                                                              wire.u32(0) * 3, partial, flags))]
+        os.kill(worker, signal.SIGCONT)
         wait_until(look)
         self.assertEqual(seen, {(ALICE, "0o700")}, "the directory changed hands")
         for status, message in thefts:
@@ -181,7 +189,8 @@ class Theft(Owners):
             self.assertEqual(os.stat(os.path.join(image, name)).st_uid, ALICE)
         with open(os.path.join(image, "manifest")) as f:
             self.assertEqual(f.read().split()[0], session, "another session's image stands there")
-        # And again while it is read.
+        # And again while it is read.  Who saved it has ended, and is a zombie until the test's end.
+        wait_until(lambda: os.waitid(os.P_PID, saves, os.WEXITED | os.WNOWAIT | os.WNOHANG))
         seen.clear()
         partial = image
         as_user(ALICE, lambda: self.ctl("kill", session).returncode)
@@ -269,7 +278,8 @@ class Squatting(Owners):
             status, said = peer.hello(wire.RESUME, session=session, secret=secret)[:2]
         self.assertNotIn(status, (wire.PARKED, wire.MOVED), said)
         done = as_user(ALICE, lambda: self.ctl("restore", image).stderr)
-        wait_until(lambda: self.owners(session) != [MALLORY] or "belongs to another user" in done)
+        # Mallory's may still be ending.
+        wait_until(lambda: self.owners(session) == [ALICE] or "belongs to another user" in done)
         self.assertEqual(self.owners(session), [ALICE], done)
         self.assertEqual(as_user(ALICE, lambda: self.hello(wire.RESUME, session, secret))[0], wire.OK)
         # What is hers is not kept from being stopped either.
@@ -320,14 +330,17 @@ class Squatting(Owners):
             broker = wire.Broker(directory)
             with wire.Peer(self.socket) as peer:
                 peer.hello(wire.HELLO_CONTROL)
-                answer = peer.call(SAVE, wire.text(session) + wire.text("") + wire.u32(1000) + wire.u32(0) * 2 + bytes(16) + wire.u32(0) +
+                answer = peer.call(SAVE, wire.text(session) + wire.text("") + wire.u32(60000) + wire.u32(0) * 2 + bytes(16) + wire.u32(0) +
                                    wire.u32(1) + wire.u32(0), fd=broker.fd)
                 os.write(go, bytes([answer.u32()]))
-                time.sleep(60)
+                signal.pause()
 
         os.chmod(self.dir, 0o777)
         self.background(ALICE, hold)
-        self.assertEqual(os.read(ready, 1), bytes([0]))
+        # One that fails ends, and then nobody has the other end.
+        os.close(go)
+        with os.fdopen(ready, "rb") as f:
+            self.assertEqual(f.read(1), bytes([0]))
         wait_until(lambda: [s["state"] for s in self.ps()] == ["frozen"])
         done = as_user(MALLORY, lambda: self.ctl("restore", forged).stderr)
         self.assertIn("belongs to another user", done)

@@ -33,6 +33,9 @@ class Ranks(Whole):
         program.wait_ready(self.point + ".ready", 60)
         return program, sorted(s["session"] for s in runner.sessions_of(self.tree, server))
 
+    def states(self, server):
+        return {s["session"]: s["state"] for s in runner.sessions_of(self.tree, server)}
+
     def command(self, *words):
         done = subprocess.run([self.tree.tool("cricketctl"), *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -90,12 +93,13 @@ class Ranks(Whole):
             # Neither ends as long as one is not there.
             with self.assertRaises(subprocess.TimeoutExpired):
                 program.process.wait(1)
-            states = {s["session"]: s["state"] for s in runner.sessions_of(self.tree, server)}
-            self.assertEqual(states[sessions[i]], "paused")
-            self.assertEqual(states[sessions[1 - i]], "running")
+            # ps tells the states that it knows, when a worker does not answer within a second.
+            self.wait(lambda i=i, sessions=sessions: self.states(server) == {sessions[i]: "paused", sessions[1 - i]: "running"})
             code, out, err = self.command("--server", server.address, "resume", sessions[i])
             self.assertEqual(code, 0, err)
             self.finish(program)
+            # The next program's are counted.
+            self.wait(lambda: not self.states(server))
 
     def test_swap(self):
         """The memory of all ranks leaves the GPU together; the next command of the program brings it back, and the sums are the same."""
@@ -104,7 +108,8 @@ class Ranks(Whole):
         code, out, err = self.command("--server", server.address, "--json", "swap", "out", sessions[0])
         self.assertEqual((code, err), (0, ""))
         self.assertTrue(json.loads(out)["swapped"])
-        self.assertEqual({s["state"] for s in runner.sessions_of(self.tree, server)}, {"swapped"})
+        # Both have left with that answer, but a worker may not have said so to ps.
+        self.wait(lambda: self.states(server) == dict.fromkeys(sessions, "swapped"))
         self.go()
         self.finish(program)
 

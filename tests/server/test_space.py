@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from takers import Limited, Taker  # noqa: E402
+from takers import Limited  # noqa: E402
 from whole import HERE, runner  # noqa: E402
 import subordinate  # noqa: E402
 
@@ -32,11 +32,16 @@ class Space(Limited):
 
     def tearDown(self):
         daemons = self.daemons()
+        # One whose kernel runs on does not end by itself, when a test has failed.
+        for taker in self.takers:
+            if taker.process.poll() is None:
+                taker.process.kill()
         super().tearDown()
-        # Those of servers that were killed.
+        # Those of servers that were killed.  The number of one that has ended may be another process's by now.
         for pid, _, _ in daemons:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+                if self.program in f.read().split("\0"):
+                    os.kill(pid, signal.SIGKILL)
 
     def space(self, *options, share="space", name="server", program=None, rules=None, env=None):
         more = ["--share", share] if share else []
@@ -341,16 +346,15 @@ class Kinds(Space):
             return [pid for pid in re.findall(r"warm worker (\d+): ready", log) if pid not in ended]
 
         first = self.taker(server)
-        self.wait(lambda: len(warm()) == 1)
-        self.assertEqual(self.one(server)["members"], 2)
+        self.wait(lambda: self.one(server)["members"] == 2 and len(warm()) == 1)
         (ready,) = warm()
         slow = self.taker(server, "slow")
         self.assertNotIn(f"warm worker {ready} started for", self.log_of(server))
         slow.end()
-        self.wait(lambda: len(self.sharings(server)) == 1)
-        # The next warm one is for who came last; then for a session in space again.
+        # The next warm one is for who came last, and no member; then for a session in space again.  It is seen last: by then no other one is.
+        self.wait(lambda: [s["members"] for s in self.sharings(server).values()] == [1] and len(warm()) == 1)
         second = self.taker(server)
-        self.wait(lambda: len(warm()) == 1 and self.sharings(server) and all(s["members"] == 3 for s in self.sharings(server).values()))
+        self.wait(lambda: [s["members"] for s in self.sharings(server).values()] == [3, 3] and len(warm()) == 1)
         (ready,) = warm()
         third = self.taker(server)
         self.assertIn(f"warm worker {ready} started for", self.log_of(server))
@@ -389,6 +393,8 @@ class Kinds(Space):
                 self.wait(lambda server=servers[ended]: len(self.sharings(server)) == 1)
                 self.assertEqual(self.one(servers[ended])["mode"], ended)
                 self.finish(program)
+                # The next program's session is looked for as the only one.
+                self.wait(lambda server=servers[ended]: not self.sharings(server))
                 self.assertIn(f"it shared its GPU in {begun}, and goes on in {ended}", self.log_of(servers[ended]))
 
 
@@ -688,7 +694,7 @@ class Ends(Space):
 
     def running(self, server, **env):
         """A session with a kernel that runs on: (taker, session, worker)"""
-        taker = Taker(self, server, **env)
+        taker = self.taker(server, **env)
         self.assertEqual(taker.ask("long", 10**13), 0)
         (session,) = self.sharings(server)
         return taker, session, self.worker_of(server, session)
@@ -734,7 +740,7 @@ class Ends(Space):
         """A kernel that fails ends all sessions of its daemon; a session in time, and one that comes later, are not concerned."""
         server = self.space(rules=("job=apart share-mode=time",))
         env = {"CRICKET_RECONNECT_TIMEOUT": "1"}
-        bad, other, apart = Taker(self, server, **env), Taker(self, server, **env), self.taker(server, "apart")
+        bad, other, apart = self.taker(server, **env), self.taker(server, **env), self.taker(server, "apart")
         self.assertEqual(other.ask("alloc", 1), 0)
         self.assertNotEqual(bad.ask("fault"), 0)
         self.wait(lambda: len(self.sharings(server)) == 1)
@@ -765,7 +771,7 @@ class Ends(Space):
             return found.get("when") and not found["behind"]
 
         self.wait(saved)
-        bad = Taker(self, server, "bad", CRICKET_RECONNECT_TIMEOUT="1")
+        bad = self.taker(server, "bad", CRICKET_RECONNECT_TIMEOUT="1")
         worker = self.worker_of(server, session)
         bad.process.stdin.write("fault\n")
         bad.process.stdin.flush()

@@ -155,9 +155,11 @@ class RealWorker(ServerTest):
             answer = control.call(STAGE_MAKE)
             self.assertEqual((answer.u32(), answer.text()), (0, ""))
             stage = answer.text()
-            self.assertEqual(control.call(SAVE, wire.text(session) + wire.text(stage) + wire.u32(1000) + wire.u32(0) + wire.u32(0) + bytes(16) + wire.u32(0) +
+            self.assertEqual(control.call(SAVE, wire.text(session) + wire.text(stage) + wire.u32(60000) + wire.u32(0) + wire.u32(0) + bytes(16) + wire.u32(0) +
                                           wire.u32(1) + wire.u32(0)).u32(), 0)
             self.end(child)
+            # ps tells the state that it knows, when a worker does not answer within a second.
+            wait_until(lambda: [s["state"] for s in self.ps()] == ["frozen"])
             for _ in range(10):
                 time.sleep(0.1)
                 self.assertEqual([(s["session"], s["state"]) for s in self.ps()], [(session, "frozen")])
@@ -187,7 +189,8 @@ class RealWorker(ServerTest):
         self.devices(other)
         self.start()
         self.assertEqual([s["session"] for s in self.ps()], sorted([session, second]))
-        self.assertEqual([s["state"] for s in self.ps()], ["running"] * 2)
+        # Known once the workers have answered.
+        wait_until(lambda: [s["state"] for s in self.ps()] == ["running"] * 2)
         self.devices(peer)
         for name in (session, second):
             self.assertEqual(self.ctl("kill", name).returncode, 0)
@@ -218,7 +221,8 @@ class RealWorker(ServerTest):
             os.kill(pid, signal.SIGCONT)
             wait_until(lambda: self.ctl("stats", session).returncode == 0)
             self.devices(peer)
-            self.assertEqual([s["state"] for s in self.ps()], ["running"], words)
+            # What it does behind its back stays done: it would not run again.
+            wait_until(lambda: [s["state"] for s in self.ps()] == ["running"], what="not running after " + words[0])
         self.assertEqual(self.ctl("checkpoint", session, os.path.join(self.dir, "image")).returncode, 0)
 
     def test_checkpoint_on_two_servers(self):
