@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker without CUDA: rpc/worker.x and a hello, nothing else.  Lets the server's tests misbehave on purpose.
 
-CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes 2 s), refuse (START fails),
+CRICKET_SOFT_FAKE (passed on by the server as every CRICKET_SOFT_*) holds words: slow (START takes until the file CRICKET_SOFT_GO exists), refuse (START fails),
 nodevice, crash (dies in START), deaf (ignores KILL), garbage (answers STATUS with garbage), nomemory
 (UNPAUSE finds no memory until the file CRICKET_SOFT_MEMORY exists), badsave (SAVE2 fails), slowsave (SAVE2 takes a second),
 waitsave (SAVE2 makes the file CRICKET_SOFT_SAVE.begun and waits for CRICKET_SOFT_SAVE.go, and takes both away),
@@ -105,8 +105,8 @@ def start(r, fds):
     state["limit"], claim, disconnect, restore, state["host_limit"], state["staging"] = r.u64(), r.u32(), r.u32(), r.u32(), r.u64(), r.u64()
     r.done()
     state["timeout"], state["claim"] = disconnect / 1000, claim / 1000
-    if "slow" in MODE:
-        time.sleep(2)
+    while "slow" in MODE and not os.path.exists(os.environ["CRICKET_SOFT_GO"]):
+        time.sleep(0.01)
     if "crash" in MODE:
         os.kill(os.getpid(), 11)
     if "refuse" in MODE:

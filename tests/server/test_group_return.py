@@ -21,18 +21,23 @@ GROUP_PROGRAM = os.environ["CKT_TEST_GROUP_PROGRAM"]
 
 
 class Returns(Groups):
+    def wait_next_cut(self, cut, server, *members):
+        """Not that one: what a worker did that stands still is not known yet."""
+        self.wait(lambda: self.wait_cut(server, *members) != cut)
+
     def test_return(self):
         """One worker dies while all is in the images: both programs go on, and share again; so again after the next cut."""
         server = self.saving("first")
         first, second = self.pair(server)
         self.wait_cut(server, first, second)
         for victim, value in ((first, 6), (second, 7)):
+            cut = self.cut_of(first)[0]
             self.kill_worker(server, victim)
             # The one whose worker lived has done nothing since, and is idle: it comes back, too.
             self.assertEqual(victim.ask("get"), [0, value - 1, value - 1], first.stderr() + second.stderr())
             self.assertEqual(first.ask("set", value), [0])
             self.assertEqual(second.ask("get"), [0, value, value])
-            self.wait_cut(server, first, second)
+            self.wait_next_cut(cut, server, first, second)
         self.assertIn("of its group go back to their common images", self.log_of(server))
 
     def test_program(self):
@@ -50,8 +55,11 @@ class Returns(Groups):
                 members = [types.SimpleNamespace(session=session) for session in self.sessions(server)]
                 self.assertEqual(len(members), 3)
                 self.wait_cut(server, *members)
+                # At one moment: at the first death the server ends the others.
+                os.kill(server.process.pid, signal.SIGSTOP)
                 for pid in self.workers_seen[:victims]:
                     os.kill(pid, signal.SIGKILL)
+                os.kill(server.process.pid, signal.SIGCONT)
                 # From then on nobody goes on with what is not in the images.
                 self.wait(lambda: self.log_of(server).count("of its group go back to their common images") == returns)
                 self.finish(program)
@@ -125,8 +133,9 @@ class Returns(Groups):
 
     def test_never_comes(self):
         """A member whose program does not return: the others wait for the time of --claim-timeout, and are told its name."""
-        self.patience = "15"
-        server, first, second, _ = self.saved_pair("--claim-timeout", "3")
+        # --claim-timeout is longer than one that asks stands still between two questions, and the patience is longer than both.
+        self.patience = "20"
+        server, first, second, _ = self.saved_pair("--claim-timeout", "6")
         os.kill(first.process.pid, signal.SIGSTOP)
         self.kill_worker(server, second)
         second.begin("get")
@@ -164,7 +173,7 @@ class Returns(Groups):
         second.process.wait(60)
         self.wait(lambda: self.state_of(first) and "\nmember " not in self.state_of(first))
         self.assertNotIn("\nshared ", self.state_of(first))
-        self.assertEqual(self.cut_of(second), None)
+        self.wait(lambda: self.cut_of(second) is None)
         self.kill_worker(server, first)
         self.assertEqual(first.ask("get"), [0, 5, 5], first.stderr())
 
@@ -181,7 +190,12 @@ class Returns(Groups):
         """Two programs with a cut, after which one has set 8 and knows it; the server dies at that point of the next cut, and the workers with it."""
         server, first, second, cut = self.saved_pair()
         self.assertEqual(second.ask("set", 8), [0])
-        server = self.again(server, every="1s", env={"CRICKET_FAULT": str(point)})
+        server.kill()
+        try:
+            server = self.saving("first", "--auto-checkpoint", "1s", env={"CRICKET_FAULT": str(point)})
+        except runner.Failure as failure:
+            # It was there, before anybody looked.
+            self.assertIn("ended with -9", str(failure))
         self.wait(lambda: server.process.poll() is not None)
         return server, first, second, cut
 
@@ -205,9 +219,13 @@ class Returns(Groups):
         """What only the broken cut has was seen: with the workers dead nobody comes back from the cut before, and nobody gets wrong data."""
         self.patience = "8"
         _, first, second, _ = self.cut_short(246)
+        # They look for their sessions once there is a server that can tell them.
+        for member in (first, second):
+            os.kill(member.process.pid, signal.SIGSTOP)
         self.end_workers()
         self.saving("first")
         for member in (first, second):
+            os.kill(member.process.pid, signal.SIGCONT)
             member.begin("get")
         self.assertIn("and the images of its group end before that", self.lost_by(second))
         self.lost_by(first)
@@ -226,7 +244,8 @@ class Returns(Groups):
                 if renamed:
                     directory = os.path.join(self.images("first"), second.session)
                     os.rename(os.path.join(directory, "state.next"), os.path.join(directory, "state"))
-                server = self.saving("first")
+                # Without another cut, which has a next state for a while.
+                server = self.saving("first", "--auto-checkpoint", "1h")
                 first.begin("get")
                 self.assertEqual(second.ask("get"), [0, 8, 8], second.stderr())
                 self.assertEqual(first.answer(), [0, 8, 8], first.stderr())
@@ -238,7 +257,7 @@ class Returns(Groups):
         """No image of one is no cut: all go on, and the server says why."""
         server = self.saving("first", env={"CRICKET_FAULT": "fail:%d" % FROZEN})
         first, second = self.pair(server)
-        self.wait(lambda: all("no image of session" in (image["problem"] or "") for image in self.sessions(server).values()))
+        self.wait(lambda: all("no image of session" in ((image or {}).get("problem") or "") for image in self.sessions(server).values()))
         self.assertEqual({self.cut_of(member) for member in (first, second)}, {None})
         self.assertEqual(second.ask("set", 3), [0])
         self.assertEqual(first.ask("get"), [0, 3, 3])
@@ -250,20 +269,20 @@ class Returns(Groups):
         self.patience = "8"
         server = self.saving("first", *options)
         first, second = self.pair(server)
-        self.wait_cut(server, first, second)
+        cut = self.wait_cut(server, first, second)
         # Of the first alone, as it was.
         kept = os.path.join(self.dir, "kept")
         shutil.copytree(os.path.join(self.images("first"), first.session), kept)
         self.assertEqual(first.ask("set", 6), [0])
-        self.wait_cut(server, first, second)
+        self.wait_next_cut(cut, server, first, second)
         for member in (first, second):
             os.kill(member.process.pid, signal.SIGSTOP)
         self.end_all(server)
         change(first, second, kept)
-        for member in (first, second):
-            os.kill(member.process.pid, signal.SIGCONT)
+        # They look for their sessions once there is a server that can tell them.
         self.saving("first", *options)
         for member in (first, second):
+            os.kill(member.process.pid, signal.SIGCONT)
             member.begin("get")
         return first, second, [self.lost_by(member) for member in (first, second)]
 

@@ -374,7 +374,8 @@ class ImageKey(Whole):
         code, _, err = self.may_fail(first, "migrate", session, "--to", third.address)
         self.assertEqual(code, 1)
         self.assertIn("no key given vouches", err)
-        self.assertEqual(self.state(first, session), "running")
+        # A worker that stands still is listed as it was known last: held.
+        self.wait(lambda: self.state(first, session) == "running")
         self.ctl(first, "migrate", session, "--to", second.address, "--image-key", self.key("own"))
         self.assertEqual(self.finish(program)[0], self.expected())
 

@@ -26,9 +26,13 @@ class Metrics(Scrape):
         program, session = self.start(server)
         self.assertEqual(self.value("cricket_sessions", state="running", owner=owner), 1)
         self.assertEqual(self.value("cricket_sessions"), 1)
-        (listed,) = runner.sessions_of(self.tree, server)
-        self.assertEqual(self.value("cricket_gpu_memory_held_bytes", owner=owner, gpu="0"), listed["memory_bytes"])
-        self.assertGreater(listed["memory_bytes"], 0)
+
+        def is_listed():
+            """A worker that stands still is listed as it was known last."""
+            (listed,) = runner.sessions_of(self.tree, server)
+            return self.value("cricket_gpu_memory_held_bytes", owner=owner, gpu="0") == listed["memory_bytes"] > 0
+
+        self.wait(is_listed)
         calls = self.value("cricket_calls_total", owner=owner)
         self.assertGreater(calls, 0)
         # Calls that no driver executes are not timed.
@@ -45,7 +49,8 @@ class Metrics(Scrape):
         self.ctl(server, "pause", session)
         self.assertEqual(self.value("cricket_sessions", state="paused"), 1)
         self.ctl(server, "resume", session)
-        self.assertEqual(self.value("cricket_sessions", state="running"), 1)
+        # Its worker says so, once it has answered.
+        self.wait(lambda: self.value("cricket_sessions", state="running") == 1)
         self.finish(program)
         self.wait(lambda: runner.sessions_of(self.tree, server) == [])
         # What a session counted stays when it has ended.
@@ -63,7 +68,8 @@ class Metrics(Scrape):
         os.unlink(os.path.join(self.dir, "first", "address"))
         first = self.serve()
         self.wait(lambda: self.value("cricket_sessions", state="running") == 1)
-        self.assertGreater(self.value("cricket_gpu_memory_held_bytes"), 0)
+        # The worker tells its state first.
+        self.wait(lambda: self.value("cricket_gpu_memory_held_bytes") > 0)
         before, address = self.value("cricket_calls_total"), self.address
         second = self.serve(name="second")
         self.ctl(first, "migrate", session, "--to", second.address)

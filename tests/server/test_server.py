@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -40,6 +39,15 @@ def as_user(uid, function):
         text = f.read()
     os.waitpid(pid, 0)
     return json.loads(text)
+
+
+def connected(address, count):
+    """(peers, their sessions): each connects when it is its turn, because a connection has five seconds for its hello, and a worker takes its time."""
+    peers, sessions = [], []
+    for _ in range(count):
+        peers.append(wire.Peer(address))
+        sessions.append(peers[-1].hello(wire.NEW)[1])
+    return peers, sessions
 
 
 class Hello(ServerTest):
@@ -105,10 +113,17 @@ class Hello(ServerTest):
 
     def test_many_waiting_peers(self):
         """Whose connections wait most gives way, also where root floods its own server."""
-        self.start("--max-waiting", "32")
+        server = self.start("--max-waiting", "32")
         for address in (self.tcp, self.socket):
-            with wire.Peer(self.socket) as slow:
+            # The server takes all of them in one go: one that has waited for a second gives way to later ones of its source.
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                slow = wire.Peer(self.socket, greeting=False)
                 crowd = [wire.Peer(address, greeting=False) for _ in range(100)]
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            with slow:
+                slow.take_greeting()
                 with wire.Peer(self.socket if address is self.tcp else self.tcp) as peer:
                     self.assertEqual(peer.hello(wire.HELLO_CONTROL)[0], wire.OK)
                 self.assertEqual(slow.hello(wire.HELLO_CONTROL)[0], wire.OK)
@@ -188,28 +203,35 @@ class Tokens(ServerTest):
 
 @unittest.skipUnless(ROOT, "needs root to become several users")
 class Users(ServerTest):
+    def session_of(self, uid, address):
+        """A session of that user's, whose client stays as long as it does."""
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            # Whatever happens, the test goes on in one process.
+            try:
+                os.setuid(uid)
+                peer = wire.Peer(address)
+                os.write(write, peer.hello(wire.NEW)[1].encode())
+                peer.sock.settimeout(None)
+                peer.sock.recv(1)
+            finally:
+                os._exit(0)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        os.close(write)
+        session = os.read(read, 12).decode()
+        os.close(read)
+        return session
+
     def test_own_sessions_only(self):
         self.start()
-        host, port = self.tcp
         unix, tcp = "unix:" + self.socket, "%s:%d" % self.tcp
 
         def listing(address):
             return [s["session"] for s in json.loads(self.ctl("ps", "--json", server=address).stdout)["sessions"]]
 
-        def session_of(uid, address):
-            read, write = os.pipe()
-            pid = os.fork()
-            if pid == 0:
-                os.setuid(uid)
-                peer = wire.Peer(address)
-                os.write(write, peer.hello(wire.NEW)[1].encode())
-                time.sleep(60)
-                os._exit(0)
-            self.addCleanup(os.waitpid, pid, 0)
-            self.addCleanup(os.kill, pid, signal.SIGKILL)
-            return os.read(read, 12).decode()
-
-        first, second, nobodys = session_of(1001, self.socket), session_of(1002, self.socket), session_of(1002, (host, port))
+        first, second, nobodys = self.session_of(1001, self.socket), self.session_of(1002, self.socket), self.session_of(1002, self.tcp)
         # cricketctl finds the UNIX socket by itself, where the server knows who asks.
         for address in (unix, tcp):
             self.assertEqual(as_user(1001, lambda: listing(address)), [first])
@@ -225,6 +247,8 @@ class Users(ServerTest):
         self.start(env={"CRICKET_SOFT_DEVICES": "12.0:1G", "SECRET": "x", "CUDA_CACHE_PATH": "/c"})
         with wire.Peer(self.socket) as peer:
             session = peer.hello(wire.NEW)[1]
+            # A worker that stands still is listed without it.
+            wait_until(lambda: "env=" in self.ctl("ps").stdout)
             note = self.ctl("ps").stdout
             pid = self.worker_of(session)
             self.assertRegex(note, r"uid=(?!0 )\d+ nnp=1 core=[01] stack=8388608 sid=1 aslr_off=1 fds=0,1,2,3,4,5 ")
@@ -242,17 +266,7 @@ class Users(ServerTest):
         os.mkdir(home)
         os.chown(home, 1001, 1001)
         image = os.path.join(home, "image")
-        ready, go = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.setuid(1001)
-            peer = wire.Peer(self.socket)
-            os.write(go, peer.hello(wire.NEW)[1].encode())
-            time.sleep(60)
-            os._exit(0)
-        self.addCleanup(os.waitpid, pid, 0)
-        self.addCleanup(os.kill, pid, signal.SIGKILL)
-        session = os.read(ready, 12).decode()
+        session = self.session_of(1001, self.socket)
         self.assertEqual(as_user(1001, lambda: self.ctl("checkpoint", session, image, "--stop").returncode), 0, self.log())
         for path in (image, image + "/manifest"):
             self.assertEqual(os.stat(path).st_uid, 1001)
@@ -312,6 +326,9 @@ class Anonymous(ServerTest):
         with wire.Peer(address) as peer:
             fields = {} if secret is None else {"session": session, "secret": secret}
             status, message = peer.hello(wire.HELLO_CONTROL, **fields)
+            if status == wire.FAILED and "does not answer" in message:
+                # A worker that stood still has said nothing about the secret.
+                return None
             if status != wire.OK:
                 return message
             seen = peer.call(LIST, wire.text("")).u32()
@@ -319,21 +336,28 @@ class Anonymous(ServerTest):
             self.assertEqual(bool(seen), answer == 0)
             return bool(seen)
 
+    def answer(self, *args):
+        """What controls() tells once the worker has answered."""
+        answers = []
+        wait_until(lambda: answers.append(self.controls(*args)) or answers[-1] is not None)
+        return answers[-1]
+
     def test_only_by_secret(self):
         self.start()
         forwarder = Forwarder(self.tcp)
         self.addCleanup(forwarder.close)
         mine, other = bytes(range(16)), bytes(range(1, 17))
-        with wire.Peer(self.socket) as owner, wire.Peer(forwarder.address) as peer, wire.Peer(self.tcp) as stranger:
-            owned = owner.hello(wire.NEW, secret=mine)[1]
-            anonymous = peer.hello(wire.NEW, secret=mine)[1]
-            strange = stranger.hello(wire.NEW, secret=other)[1]
+        with contextlib.ExitStack() as stack:
+            # Each connects when it is its turn: a connection has five seconds for its hello.
+            owned = stack.enter_context(wire.Peer(self.socket)).hello(wire.NEW, secret=mine)[1]
+            anonymous = stack.enter_context(wire.Peer(forwarder.address)).hello(wire.NEW, secret=mine)[1]
+            strange = stack.enter_context(wire.Peer(self.tcp)).hello(wire.NEW, secret=other)[1]
             for address in (self.tcp, forwarder.address):
                 for session in (owned, anonymous, strange):
-                    self.assertIs(self.controls(address, session), False, "root's process at this end is no right")
-                self.assertIs(self.controls(address, anonymous, mine), True)
-                self.assertIn("secret does not match", self.controls(address, anonymous, other))
-                self.assertIn("is not on", self.controls(address, "0" * 12, mine))
+                    self.assertIs(self.answer(address, session), False, "root's process at this end is no right")
+                self.assertIs(self.answer(address, anonymous, mine), True)
+                self.assertIn("secret does not match", self.answer(address, anonymous, other))
+                self.assertIn("is not on", self.answer(address, "0" * 12, mine))
             with wire.Peer(forwarder.address) as control:
                 self.assertEqual(control.hello(wire.HELLO_CONTROL, session=anonymous, secret=mine)[0], wire.OK)
                 answer = control.call(KILL, wire.text(strange))
@@ -380,8 +404,8 @@ class Anonymous(ServerTest):
 class Life(ServerTest):
     def test_killed_server(self):
         server = self.start()
-        peers = [wire.Peer(self.socket) for _ in range(3)]
-        sessions = sorted(peer.hello(wire.NEW)[1] for peer in peers)
+        peers, sessions = connected(self.socket, 3)
+        sessions.sort()
         workers = {session: self.worker_of(session) for session in sessions}
         self.workers.update(workers.values())
         server.kill()
@@ -419,8 +443,8 @@ class Life(ServerTest):
         """Every request to a worker has a deadline that the server keeps; it goes on serving all others meanwhile."""
         self.start()
         image = os.path.join(self.dir, "image")
-        with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:
-            session, free = peer.hello(wire.NEW)[1], other.hello(wire.NEW)[1]
+        (peer, other), (session, free) = connected(self.socket, 2)
+        with peer, other:
             pid = self.worker_of(session)
             self.workers.add(pid)
             os.kill(pid, signal.SIGSTOP)
@@ -433,7 +457,7 @@ class Life(ServerTest):
                                   ["pause", session, "--deadline", "1"], ["stats", session])]
             self.assertEqual(self.ctl("info").returncode, 0)
             self.assertEqual(sorted(s["session"] for s in self.ps()), sorted([session, free]))
-            self.assertEqual(self.ctl("checkpoint", free, image + "2", "--deadline", "1").returncode, 0)
+            self.assertEqual(self.ctl("checkpoint", free, image + "2").returncode, 0)
             for done in slow:
                 message = done.communicate(timeout=GUARD)[1]
                 self.assertEqual(done.returncode, 1, done.args)
@@ -451,8 +475,8 @@ class Life(ServerTest):
 
     def test_dead_worker(self):
         self.start()
-        with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:
-            session, stays = peer.hello(wire.NEW)[1], other.hello(wire.NEW)[1]
+        (peer, other), (session, stays) = connected(self.socket, 2)
+        with peer, other:
             os.kill(self.worker_of(session), signal.SIGSEGV)
             with self.assertRaises(wire.Closed):
                 wire.read_record(peer.sock)
@@ -536,32 +560,52 @@ class Life(ServerTest):
             self.assertEqual([s["session"] for s in self.ps()], [session])
 
     def test_slow_start_holds_nobody_up(self):
-        self.start(env={"CRICKET_SOFT_FAKE": "slow"})
+        go = os.path.join(self.dir, "go")
+        self.start("--cage", "off", env={"CRICKET_SOFT_FAKE": "slow", "CRICKET_SOFT_GO": go})
         with wire.Peer(self.socket) as peer:
             wire.write_record(peer.sock, peer.hello_bytes(wire.NEW))
             wait_until(lambda: any(name.endswith(".sock") for name in os.listdir(self.socket + ".d")))
             self.assertEqual([s["state"] for s in self.ps()], ["starting"])
+            open(go, "w").close()
             self.assertEqual(wire.parse_reply(wire.read_record(peer.sock), peer.xid)[1].u32(), wire.OK)
         # One that hangs up while it waits leaves no worker.
+        os.unlink(go)
         with wire.Peer(self.socket) as peer:
             wire.write_record(peer.sock, peer.hello_bytes(wire.NEW, program="gone"))
             wait_until(lambda: any(s["program"] == "gone" for s in self.ps()))
+        # The server hears of that before it is asked, and of the start after that.
+        self.ps()
+        open(go, "w").close()
         wait_until(lambda: not any(s["program"] == "gone" for s in self.ps()))
 
     def test_max_sessions(self):
-        self.start("--max-sessions", "1")
-        with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:
+        server = self.start("--max-sessions", "1")
+        with wire.Peer(self.socket) as peer:
             session = peer.hello(wire.NEW)[1]
-            status, message = other.hello(wire.NEW)
+            with wire.Peer(self.socket) as other:
+                status, message = other.hello(wire.NEW)
             self.assertEqual(status, wire.FULL)
             self.assertIn("--max-sessions", message)
             self.assertEqual(self.ctl("kill", session).returncode, 0)
         # One program after the other never meets a full server, though a worker takes its time to end.
         for _ in range(5):
-            with wire.Peer(self.socket) as peer, wire.Peer(self.socket) as other:
+            with wire.Peer(self.socket) as peer:
                 session = peer.hello(wire.NEW)[1]
+                worker = self.worker_of(session)
+                # Its worker does not end before the server has to decide about the next program; but then at once: who waits is told after two seconds.
+                os.kill(worker, signal.SIGSTOP)
+                killing = subprocess.Popen([self.cricketctl, "--server", "unix:" + self.socket, "kill", session], env=self.environment())
+                wait_until(lambda: [s["state"] for s in self.ps()] in (["ending"], []))
+                other = wire.Peer(self.socket)
+            with other:
+                os.kill(server.pid, signal.SIGSTOP)
                 wire.write_record(other.sock, other.hello_bytes(wire.NEW))
-                self.assertEqual(self.ctl("kill", session).returncode, 0)
+                # If the server has killed it by now, there is a place anyway.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                wait_until(lambda: not alive(worker))
+                os.kill(server.pid, signal.SIGCONT)
+                self.assertEqual(killing.wait(GUARD), 0)
                 self.assertEqual(wire.parse_reply(wire.read_record(other.sock), other.xid)[1].u32(), wire.OK)
                 self.assertEqual(self.ctl("kill", self.ps()[0]["session"]).returncode, 0)
 
@@ -668,6 +712,8 @@ class Ctl(ServerTest):
         self.start()
         with wire.Peer(self.socket) as peer:
             session = peer.hello(wire.NEW, program="prog\x1b[2J", host="a-host", pid=99)[1]
+            # A worker that stands still is listed as it was known last.
+            wait_until(lambda: self.ps()[0]["memory_bytes"])
             listing = json.loads(self.ctl("ps", "--json").stdout)
             self.assertEqual(list(listing), ["sessions", "warm"])
             (entry,) = listing["sessions"]
@@ -702,8 +748,7 @@ class Ctl(ServerTest):
 
     def test_ambiguous_prefix(self):
         self.start()
-        peers = [wire.Peer(self.socket) for _ in range(17)]
-        sessions = [peer.hello(wire.NEW)[1] for peer in peers]
+        peers, sessions = connected(self.socket, 17)
         firsts = [session[0] for session in sessions]
         twice = next(first for first in firsts if firsts.count(first) > 1)
         done = self.ctl("stats", twice)
@@ -743,7 +788,8 @@ class Ctl(ServerTest):
             self.assertFalse(alive(pid))
         done = self.ctl("restore", image + "2/", "--json")
         self.assertEqual(json.loads(done.stdout), {"session": session}, done.stderr)
-        self.assertEqual([(s["session"], s["state"]) for s in self.ps()], [(session, "restored")])
+        # A worker that stands still is listed as it was known last.
+        wait_until(lambda: [(s["session"], s["state"]) for s in self.ps()] == [(session, "restored")])
         with wire.Peer(self.tcp) as peer:
             self.assertEqual(peer.hello(wire.RESUME, session=session), (wire.OK, session))
         self.assertEqual(self.ctl("restore", image, "--gpu", "9").returncode, 1)
