@@ -22,7 +22,8 @@ MAKE, LIST, REMOVE, DATA, READ, WRITE, SAVE, RELEASE, KEEP = 7, 8, 9, 10, 11, 12
 
 
 def save_args(session, stage="", hold=0):
-    return text(session) + text(stage) + u32(1000) + u32(0) + u32(0) + bytes(16) + u32(0) + u32(hold) + u32(0)
+    # The deadline is in milliseconds: soon after it a worker that stands still is given up.
+    return text(session) + text(stage) + u32(60000) + u32(0) + u32(0) + bytes(16) + u32(0) + u32(hold) + u32(0)
 
 
 class Images(ServerTest):

@@ -116,7 +116,7 @@ class Transport(Whole):
         program, session = self.start_at(first, self.unix(first))
         runner.cricketctl(self.tree, "--server", self.unix(first), "migrate", session, "--to", self.unix(second))
         self.wait(lambda: self.state(second, session) == "running")
-        # The rings begin after the client's hello has been answered.
+        # The session runs before its client's hello is answered, and the rings begin after that.
         self.wait(lambda: self.stats(second, session)["transport"] == "shm")
         # Over a network, and back.
         runner.cricketctl(self.tree, "--server", self.unix(second), "migrate", session, "--to", first.address)
