@@ -185,7 +185,7 @@ class Test(escape.Test):
 
 def run_server(arg, as_user):
     arg.bundle, arg.worker, arg.driver, arg.cage, arg.as_user, arg.uid_range = None, None, "soft", "on", as_user, not as_user
-    arg.worker_network, arg.warm = "auto", False
+    arg.worker_network, arg.warm, arg.agreed = "auto", False, False
     with tempfile.TemporaryDirectory(prefix="ckt-", dir="/var/tmp") as programs, tempfile.TemporaryDirectory(prefix="ckt-", dir="/run") as directory:
         os.chmod(programs, 0o755)
         os.chmod(directory, 0o755)
