@@ -33,7 +33,7 @@
 #include "tests/fuzz/mutate_xdr.h"
 
 enum { STEP_HEAD = 4, STEPS_MAX = 48, BODY_MAX = 1500, LATER_MAX = 64, HEADER_CHOICES = 8 };
-enum { QUIET = 0x80, LARGE = 1 << 20, BATCHED = 1 };
+enum { QUIET = 0x80, LARGE = 1 << 20, BATCHED = 1, KEPT = 2 };
 enum step {
 	STEP_CALL,
 	STEP_SESSION,
@@ -56,7 +56,8 @@ enum {
 	FULL_TRACED = 4,
 	FULL_POOLS = 8,
 	FULL_SETTLES = 16,
-	FULL_TURNS = 32
+	FULL_TURNS = 32,
+	FULL_STAMPS = 64
 };
 
 static struct ckt_worker *const worker = &ckt_worker;
@@ -142,6 +143,8 @@ void __wrap_ckt_hold_refresh(struct ckt_worker *of);
 bool __wrap_ckt_hold_check(struct ckt_worker *of);
 bool __wrap_ckt_turn_stops(struct ckt_worker *of);
 bool __wrap_ckt_turn_stopped(void);
+bool __wrap_ckt_stamps_replaying(void);
+bool __wrap_ckt_stamps_stops(struct ckt_worker *of);
 bool __wrap_ckt_turn_look(struct ckt_worker *of, bool idle);
 bool __wrap_ckt_hold_keep(struct ckt_worker *of, uint64_t epoch,
 	const struct ckt_reply_header *header, const uint8_t *body, size_t size);
@@ -257,13 +260,26 @@ bool __wrap_ckt_hold_check(struct ckt_worker *of)
 }
 
 /* Every command waits for the session's turn, once. */
-static bool turn_stopped;
+static bool turn_stopped, stamps_stopped;
 
 bool __wrap_ckt_turn_stops(struct ckt_worker *of)
 {
 	(void)of;
 	turn_stopped = !turn_stopped;
 	return turn_stopped;
+}
+
+bool __wrap_ckt_stamps_replaying(void)
+{
+	return full & FULL_STAMPS;
+}
+
+/* Every other time. */
+bool __wrap_ckt_stamps_stops(struct ckt_worker *of)
+{
+	(void)of;
+	stamps_stopped = !stamps_stopped;
+	return stamps_stopped;
 }
 
 bool __wrap_ckt_turn_stopped(void)
@@ -373,7 +389,8 @@ static void say_library_call(const uint8_t *data, size_t size)
 		.seq = seq,
 		.acked = choices[2] ? number_near(executed, choices[2]) : 0,
 		.thread = 1,
-		.flags = choices[3] & BATCHED ? CKT_CALL_BATCHED : 0,
+		.flags = (choices[3] & BATCHED ? CKT_CALL_BATCHED : 0) |
+			(choices[3] & KEPT ? CKT_CALL_STAMPED : 0),
 		.context = choices[5]};
 	if (seq == sent + 1)
 		sent++;
@@ -392,6 +409,19 @@ static void say_session_call(uint8_t how, const uint8_t *data, size_t size)
 }
 
 /* Replies and nothing else, each to a question of this connection. */
+/* What it tells a client that keeps its commands. */
+static bool is_stamps(struct ckt_cursor c)
+{
+	struct ckt_call_header header;
+	ckt_stamps_args args = {0};
+	if (!ckt_call_header_get(&c, &header) || header.prog != CRICKET_CALLBACK_PROG ||
+		header.proc != CKT_CALLBACK_STAMPS)
+		return false;
+	fuzz_insist(!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_stamps_args, &args), "no stamps");
+	xdr_free((xdrproc_t)xdr_ckt_stamps_args, (char *)&args);
+	return true;
+}
+
 static void read_replies(void)
 {
 	static uint8_t bytes[LARGE + (1 << 16)];
@@ -413,10 +443,12 @@ static void read_replies(void)
 				break;
 			struct ckt_cursor c = {.p = bytes + at + CKT_MARK_SIZE,
 				.end = bytes + at + CKT_MARK_SIZE + size};
+			at += CKT_MARK_SIZE + size;
+			if (is_stamps(c))
+				continue;
 			fuzz_insist(ckt_reply_header_get(&c, &header), "no reply");
 			fuzz_insist(anything || (header.xid >= first_xid && header.xid <= next_xid),
 				"a reply to another connection's question");
-			at += CKT_MARK_SIZE + size;
 		}
 		memmove(bytes, bytes + at, have - at);
 		have -= at;
@@ -514,7 +546,7 @@ static void do_step(uint8_t step, uint8_t how, const uint8_t *data, size_t size)
 		break;
 	default:
 		full = how;
-		turn_stopped = false;
+		turn_stopped = stamps_stopped = false;
 		atomic_store(&ckt_turn_on, (how & FULL_TURNS) != 0);
 		ckt_call_trace_on = how & FULL_TRACED;
 		worker->pools.synchronized = how & FULL_POOLS;

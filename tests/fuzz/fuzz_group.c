@@ -26,7 +26,15 @@
 #include "server/worker/session/group.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { SESSIONS = 4, NAMES = 300, STEP_BYTES = 8, STEPS_MAX = 200, ASKS_MAX = 64, CLAIMS = 70 };
+enum {
+	SESSIONS = 4,
+	NAMES = 300,
+	RANKS = 4,
+	STEP_BYTES = 8,
+	STEPS_MAX = 200,
+	ASKS_MAX = 64,
+	CLAIMS = 70
+};
 /* Circumstances: the last session is restored, and so is the first; the server is the input. */
 enum { LAST_IS_RESTORED = 1, FIRST_IS_RESTORED = 2, OTHER_CLAIMANT = 4, SERVER_IS_INPUT = 8 };
 enum { SMALL_BUFFERS = 16 };
@@ -68,6 +76,13 @@ static struct ckt_group_name name_of(unsigned number)
 	if (number % NAMES < SESSIONS)
 		name = ckt_group_session(
 			sessions[number % NAMES].id, sizeof sessions[number % NAMES].id);
+	/* Four ranks of two communicators. */
+	unsigned rank = number % NAMES - SESSIONS;
+	if (number % NAMES > SESSIONS && rank <= RANKS) {
+		memset(name.bytes, (int)rank & 1, sizeof name.bytes);
+		memcpy(name.bytes, CKT_GROUP_RANK, CKT_GROUP_RANK_PREFIX);
+		memcpy(name.bytes + CKT_GROUP_COMMUNICATOR, &rank, sizeof rank);
+	}
 	/* The server's own; there are no warm workers. */
 	if (number % NAMES == SESSIONS)
 		name = ckt_group_memory();
@@ -211,8 +226,10 @@ static void take_offers(unsigned index)
 			return;
 		int fd = ckt_net_fd_take(&message);
 		unsigned number = number_of(&packet.name);
+		if (n == sizeof packet && packet.kind == CKT_GROUP_GONE && fd < 0)
+			continue;
 		fuzz_insist(n == sizeof packet && packet.kind == CKT_GROUP_OFFER && fd >= 0,
-			"what the server says is no offer");
+			"what the server says is neither an offer nor an end");
 		fuzz_insist(number == index || (number < NAMES && claimed[index][number]),
 			"an offer for a name that the session has not");
 		/* Whose it is stands in the socket. */
@@ -363,10 +380,20 @@ static void drop(unsigned number)
 	answers[number] = 0;
 }
 
+static bool was_told_gone;
+
+static void note_gone(struct ckt_worker *worker, const struct ckt_group_name *name)
+{
+	(void)worker, (void)name;
+	was_told_gone = true;
+}
+
 static void serve(void)
 {
 	answered_by = 0;
-	ckt_group_serve(NULL, answer_any);
+	was_told_gone = false;
+	ckt_group_serve(NULL, answer_any, note_gone);
+	fuzz_insist(!answered_by || !was_told_gone, "one packet is a question and an end");
 	/* A claim without an answer of its own, and no claim: the caller's answer. */
 	if (answered_by && answered_name < NAMES) {
 		unsigned char by = answers[answered_name];
@@ -549,6 +576,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		do_step(data, input_is_server);
 		data += STEP_BYTES, size -= STEP_BYTES;
 	}
+	for (unsigned i = 0; i < SESSIONS; i++)
+		fuzz_insist(!ckt_group_has_ranks(&sessions[i]) || sessions[i].group.claim_count,
+			"a rank that was not claimed");
 	end();
 	return 0;
 }

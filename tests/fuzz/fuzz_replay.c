@@ -42,7 +42,7 @@ enum step {
 };
 /* Of a command: what it is. */
 enum kind { KIND_ALLOC, KIND_LAUNCH, KIND_COPY, KIND_WAIT, KIND_QUERY, KIND_LOAD, KINDS };
-enum { ANSWERED = 8, DEFERRED = 16, CHANCE = 32, LIBRARY = 64 };
+enum { ANSWERED = 8, DEFERRED = 16, CHANCE = 32, LIBRARY = 64, UNTOLD = 128 };
 
 /* What the program got the first time. */
 static struct first {
@@ -61,7 +61,7 @@ static size_t out_size, in_size;
 static uint32_t asked[ASKED_MAX]; /* xids that the worker has not answered */
 static unsigned asked_count, waits;
 static uint64_t last_seq, start;
-static bool ended, lied, again, refuses;
+static bool ended, lied, again, refuses, stamped;
 static int64_t now_ms;
 
 /* ---- Time passes only here */
@@ -152,6 +152,16 @@ static void answer(enum step step, uint8_t how)
 static void callback(uint8_t how)
 {
 	uint8_t record[CKT_CALL_HEADER_SIZE + BODY_MAX] = {0};
+	if (stamped && how < 32) {
+		/* No stamps, no reply's end, but a command that is late. */
+		uint8_t *late = ckt_call_header_put(record,
+			&(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG,
+				.vers = 1,
+				.proc = CKT_CALLBACK_STAMPS});
+		ckt_put_u64(late + 24, how);
+		say_record(record, CKT_CALL_HEADER_SIZE + 32);
+		return;
+	}
 	uint8_t *p = ckt_call_header_put(record,
 		&(struct ckt_call_header){.prog = CRICKET_CALLBACK_PROG + how / 128,
 			.vers = 1,
@@ -197,9 +207,9 @@ static void take(const uint8_t *record, size_t size)
 	} else {
 		memcpy(&header.xid, record, sizeof header.xid);
 		header.xid = __builtin_bswap32(header.xid);
-		/* IMPOSE is the only one without a reply. */
-		if (header.proc == CKT_SESSION_IMPOSE ||
-			(size > 24 && record[23] == CKT_SESSION_IMPOSE))
+		/* These alone have no reply. */
+		uint32_t proc = header.proc ? header.proc : size > 24 ? record[23] : 0;
+		if (proc == CKT_SESSION_IMPOSE || proc == CKT_SESSION_STAMP)
 			header.xid = 0;
 	}
 	if (header.xid && asked_count < ASKED_MAX)
@@ -291,6 +301,7 @@ static void add_reply(const struct first *first, uint64_t before)
 	struct ckt_log_reply reply;
 	ckt_replay_describe(&call, &header, &body, &reply);
 	reply.before = before;
+	reply.end = stamped ? 1000 * first->xid + 500 : 0;
 	ckt_replay_log_reply(&ckt_conn.replay->log, &reply);
 }
 
@@ -328,7 +339,8 @@ static void add(uint64_t *seq)
 			.size = sizeof record,
 			.xid = header.xid,
 			.prog = header.prog,
-			.proc = header.proc});
+			.proc = header.proc,
+			.stamp = stamped && !(kind & UNTOLD) ? 1000 * header.xid : 0});
 	ckt_conn.replay->last = *seq;
 	if (first->answered)
 		add_reply(first, *seq + 1 + late % 4);
@@ -347,16 +359,19 @@ static void open_replay(void)
 	ckt_conn.deferred = CUDA_SUCCESS;
 	ckt_conn.next_xid = OWN_XID;
 	ckt_replay_open(&ckt_conn, &ok);
+	if (ckt_conn.replay && stamped)
+		ckt_conn.replay->stamps.on = ckt_conn.replay->stamps.clock = 7;
 }
 
 /* One attempt; partial: the one before broke off at the same copy. */
 static void run(uint64_t executed)
 {
 	static ckt_capability told[] = {{(char *)CKT_CAPABILITY_COPY, COPY},
-		{(char *)CKT_CAPABILITY_DURABLE, 1}, {(char *)CKT_CAPABILITY_BEFORE, COPY_BEFORE}};
+		{(char *)CKT_CAPABILITY_DURABLE, 1}, {(char *)CKT_CAPABILITY_BEFORE, COPY_BEFORE},
+		{(char *)CKT_CAPABILITY_STAMPED, 1}};
 	char message[CKT_MESSAGE_MAX] = "";
 	struct ckt_transport to = {.operations = &operations, .fd = -1};
-	const struct ckt_hello_ok ok = {.executed = executed, .capabilities = {3, told}};
+	const struct ckt_hello_ok ok = {.executed = executed, .capabilities = {3 + stamped, told}};
 	/* As the caller does. */
 	if (!ckt_replay_accepts(&ckt_conn, &ok, "here", message, sizeof message))
 		return;
@@ -378,7 +393,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t count = fuzz_u8(&input), executed = fuzz_u8(&input), known = fuzz_u8(&input),
 		fails = fuzz_u8(&input), cut = fuzz_u8(&input), twice = fuzz_u8(&input);
 	refuses = fuzz_u8(&input) == 0xff;
-	fuzz_u8(&input);
+	stamped = fuzz_u8(&input) & 1;
 	now_ms = 0;
 	first_count = 0;
 	open_replay();
