@@ -598,7 +598,7 @@ static void end(void)
 {
 	fuzz_fail_allocation(0);
 	full = 0;
-	turn_stopped = false;
+	turn_stopped = stamps_stopped = false;
 	atomic_store(&ckt_turn_on, false);
 	ckt_executor_disconnect(worker, "the input is over");
 	while (later_count)
