@@ -55,12 +55,20 @@ struct ckt_group_message {
 };
 _Static_assert(sizeof(struct ckt_group_message) == 40, "no padding");
 
+#define CKT_GROUP_SESSION "session "
+enum { CKT_GROUP_SESSION_PREFIX = sizeof CKT_GROUP_SESSION - 1 };
+
 /* The name of a session's worker; the id need not end with a zero. */
 static inline struct ckt_group_name ckt_group_session(const char *id, size_t length)
 {
 	struct ckt_group_name name = {{0}};
-	snprintf((char *)name.bytes, sizeof name.bytes, "session %.*s", (int)length, id);
+	snprintf((char *)name.bytes, sizeof name.bytes, CKT_GROUP_SESSION "%.*s", (int)length, id);
 	return name;
+}
+
+static inline bool ckt_group_is_session(const struct ckt_group_name *name)
+{
+	return memcmp(name->bytes, CKT_GROUP_SESSION, CKT_GROUP_SESSION_PREFIX) == 0;
 }
 
 /*

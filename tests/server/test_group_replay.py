@@ -129,15 +129,6 @@ class Replays(Groups):
         for member in members:
             self.assertEqual(member.answer(), [0, value, value], self.said())
 
-    @staticmethod
-    def has_ended(pid):
-        """Also one that is no child of this server, but of the one before."""
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-                return f.read().rsplit(")", 1)[1].split()[0] == "Z"
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-
     def half_way(self, patience):
         """Two who took turns: the first has come and replays, and the second has come, too, but does nothing since."""
         self.patience = patience
@@ -149,7 +140,7 @@ class Replays(Groups):
         other = self.worker_of(server, first)
         self.kill_worker(server, second)
         # The server ends it when the second one has come, and could go on.
-        self.wait(lambda: self.has_ended(other))
+        self.wait(lambda: not runner.alive(other))
         os.kill(second.process.pid, signal.SIGSTOP)
         os.kill(first.process.pid, signal.SIGCONT)
         return server, first, second

@@ -128,22 +128,20 @@ static void note_share(struct ckt_session *session, const struct ckt_session *ot
 /* Those of more mates than that are not known together, and so do not leave. */
 enum { MATES_MAX = 1024 };
 
+static bool is_mate(const struct ckt_session *session, const struct ckt_session *other)
+{
+	for (size_t i = 0; i < session->group.mate_count; i++)
+		if (session->group.mates[i] == other->serial)
+			return true;
+	return false;
+}
+
 static void note_mate(struct ckt_session *session, const struct ckt_session *other)
 {
 	struct ckt_group_member *member = &session->group;
-	for (size_t i = 0; i < member->mate_count; i++)
-		if (member->mates[i] == other->serial)
-			return;
-	if (member->mate_count < MATES_MAX &&
+	if (!is_mate(session, other) && member->mate_count < MATES_MAX &&
 		!CKT_GROW(member->mates, member->mate_count, member->mate_room, 4))
 		member->mates[member->mate_count++] = other->serial;
-}
-
-/* Memory and events are asked for by the session's name, and roots of communicators by names of their own. */
-static bool is_of_session(const struct ckt_group_name *name)
-{
-	static const char prefix[] = "session ";
-	return memcmp(name->bytes, prefix, sizeof prefix - 1) == 0;
 }
 
 static bool has_rank_of(
@@ -189,7 +187,9 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 			ckt_group_connect(session, found);
 			note_share(session, found);
 			note_share(found, session);
-			if (is_of_session(&packet->name) || ckt_group_is_rank(&packet->name)) {
+			/* Roots of communicators are asked for by names of their own. */
+			if (ckt_group_is_session(&packet->name) ||
+				ckt_group_is_rank(&packet->name)) {
 				note_mate(session, found);
 				note_mate(found, session);
 			}
@@ -258,16 +258,8 @@ static void tell_names_gone(const struct ckt_session *to, const struct ckt_sessi
 	const struct ckt_group_name own = ckt_group_session(session->id, sizeof session->id);
 	tell_gone(to, &own);
 	for (size_t i = 0; i < session->group.claim_count; i++)
-		if (is_of_session(&session->group.claims[i]))
+		if (ckt_group_is_session(&session->group.claims[i]))
 			tell_gone(to, &session->group.claims[i]);
-}
-
-static bool is_mate(const struct ckt_session *session, const struct ckt_session *other)
-{
-	for (size_t i = 0; i < session->group.mate_count; i++)
-		if (session->group.mates[i] == other->serial)
-			return true;
-	return false;
 }
 
 void ckt_group_ended(struct ckt_session *session)

@@ -104,8 +104,7 @@ void ckt_ipc_closed(struct ckt_worker *worker, const struct ckt_ipc_import *impo
 
 void ckt_ipc_owner_gone(struct ckt_worker *worker, const struct ckt_group_name *name)
 {
-	static const char prefix[] = "session ";
-	const size_t length = sizeof prefix - 1;
-	if (memcmp(name->bytes, prefix, length) == 0)
-		ckt_ipc_count_left(worker, (const char *)name->bytes + length, 0, NULL);
+	if (ckt_group_is_session(name))
+		ckt_ipc_count_left(
+			worker, (const char *)name->bytes + CKT_GROUP_SESSION_PREFIX, 0, NULL);
 }
