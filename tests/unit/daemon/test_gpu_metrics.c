@@ -32,20 +32,19 @@ static void end(void)
 
 #define GPU "{gpu=\"0\",uuid=\"GPU-11111111-1111-1111-1111-111111111111\""
 
-/* The text, to be freed. */
-static char *text_of(void)
+/* @param text the caller's to free */
+static void put_text(char **text)
 {
-	char *text = NULL;
 	size_t size;
-	struct ckt_metric_writer to = {.to = open_memstream(&text, &size)};
+	struct ckt_metric_writer to = {.to = open_memstream(text, &size)};
 	ckt_metrics_put_gpus(&server, &to, held);
 	fclose(to.to);
-	return text;
 }
 
 static void says(const char *sample, bool expected)
 {
-	char *text = text_of();
+	char *text = NULL;
+	put_text(&text);
 	if (expected)
 		HAS(text, sample);
 	else
@@ -100,7 +99,9 @@ static bool is_lost(void *data)
 static double age_ms(void)
 {
 	static const char sample[] = "cricket_gpu_sample_age_seconds" GPU "} ";
-	char *text = text_of(), *at = strstr(text, sample);
+	char *text = NULL;
+	put_text(&text);
+	const char *at = strstr(text, sample);
 	double age = at ? 1000 * strtod(at + strlen(sample), NULL) : -1;
 	free(text);
 	return age;
