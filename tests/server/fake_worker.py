@@ -237,6 +237,8 @@ def release(r, fds):
 
 def pause(r, fds):
     r.u32()
+    if state.get("paused"):
+        return u32(-22) + text("already paused") + u64(0)
     state["paused"] = True
     return u32(0) + text("") + u64(4096)
 

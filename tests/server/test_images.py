@@ -380,6 +380,57 @@ class Images(ServerTest):
         self.ok("pause", session, "--until", time.strftime("%H:%M", time.localtime(time.time() + 12 * 3600)))
         self.wait_state(session, "paused")
 
+    def pause_marks(self):
+        """For each: until when, in seconds since the epoch."""
+        directory = self.socket + ".d"
+        marks = []
+        for name in os.listdir(directory):
+            if name.endswith(".paused"):
+                with open(os.path.join(directory, name), encoding="ascii") as f:
+                    marks.append(f.read().split()[-1])
+        return marks
+
+    def test_pause_again(self):
+        """A pause that is refused takes nothing from the one that lasts."""
+        server = self.start()
+        _, session = self.client()
+        self.ok("pause", session, "--for", "3")
+        marks = self.pause_marks()
+        self.assertIn("already paused", self.ctl("pause", session).stderr)
+        self.assertEqual((len(marks), self.pause_marks()), (1, marks))
+        server.kill()
+        server.wait()
+        self.start()
+        self.wait_state(session, "running")
+        wait_until(lambda: self.pause_marks() == [])
+
+    def test_pause_behind_resume(self):
+        """The session goes on, and is paused again at once: the server knows of the second pause, also after a restart."""
+        server = self.start()
+        _, session = self.client()
+        self.ok("pause", session)
+        worker = self.worker_of(session)
+        os.kill(worker, signal.SIGSTOP)
+        self.addCleanup(os.kill, worker, signal.SIGCONT)
+        peers = [self.control(), self.control()]
+        # In the order in which they are sent: the server reads the first before it answers on any other connection.
+        for peer, proc, args in zip(peers, (18, 17), (b"", u32(60000) + u64(1 << 40))):
+            peer.xid += 1
+            wire.write_record(peer.sock, wire.call_header(peer.xid, wire.CONTROL, proc) + text(session) + args)
+            self.control().close()
+        os.kill(worker, signal.SIGCONT)
+        for peer in peers:
+            r = wire.parse_reply(wire.read_record(peer.sock), peer.xid)[1]
+            self.assertEqual((r.u32(), r.text()), (0, ""))
+        self.assertEqual(self.pause_marks(), [str(1 << 40)])
+        server.kill()
+        server.wait()
+        self.start()
+        self.wait_state(session, "paused")
+        self.assertEqual(self.pause_marks(), [str(1 << 40)])
+        self.ok("resume", session)
+        self.assertEqual(self.pause_marks(), [])
+
     # ---- swaps
 
     def test_swap(self):

@@ -47,6 +47,47 @@ static struct ckt_session *select_allowed(struct ckt_peer *peer, const char *pre
 	return NULL;
 }
 
+/* A worker pauses and goes on in the order in which it is asked. */
+struct ckt_session_pause {
+	struct ckt_session_pause *next;
+	struct ckt_peer *peer;
+	int64_t until;
+};
+
+/*
+ * Says what is so, or will be soon: a server that dies before the worker tells leaves no session
+ * paused for ever.
+ */
+static int mark(struct ckt_session *session)
+{
+	char text[32];
+	const struct ckt_session_pause *asked = session->pause.asked;
+	bool paused = session->metrics.paused || asked;
+	int64_t until = session->metrics.paused ? session->pause.until : asked ? asked->until : 0;
+	if (session->pause.marked == paused && session->pause.marked_until == until)
+		return 0;
+	int error = 0;
+	snprintf(text, sizeof text, "%lld", (long long)until);
+	if (paused)
+		error = ckt_session_mark_write(session->server, session->id, CKT_MARK_PAUSED,
+			session->uid, session->proven, text);
+	else
+		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
+	if (!error) {
+		session->pause.marked = paused;
+		session->pause.marked_until = until;
+	}
+	return error;
+}
+
+static void mark_or_warn(struct ckt_session *session)
+{
+	int error = mark(session);
+	if (error)
+		ckt_warning("session %s: its pause is not written down: %s", session->id,
+			strerror(-error));
+}
+
 /* ---- Going on */
 
 static void unpause_late(struct ckt_timer *timer);
@@ -66,7 +107,7 @@ static bool unpaused(struct ckt_session *session, int error, const struct ckt_wo
 	if (!error && !res->status) {
 		ckt_timer_clear(&session->pause_timer);
 		session->metrics.paused = false;
-		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
+		mark_or_warn(session);
 		ckt_daemon_event(
 			session, CKT_EVENT_RESUMED, "%llu bytes", (unsigned long long)res->bytes);
 		return true;
@@ -89,12 +130,14 @@ static void timed_done(struct ckt_session *session, void *context, int error, vo
 	if (unpaused(session, error, answer, buffer))
 		return;
 	ckt_warning("%s", buffer);
-	/* Another caller's resume returns -EINVAL: then nothing remains to do. */
+	/* After another caller's resume nothing remains to do. */
 	struct ckt_worker_result *res = answer;
-	if (error || res->status == -ENOMEM)
+	if (error || res->status != -EINVAL) {
 		ckt_timer_set(&session->server->loop, &session->pause_timer, RETRY_MS);
-	else
-		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
+	} else {
+		session->metrics.paused = false;
+		mark_or_warn(session);
+	}
 }
 
 static int call_unpause(struct ckt_session *session, ckt_request_done done, void *context)
@@ -145,6 +188,8 @@ void ckt_daemon_pause_adopt(struct ckt_session *session)
 		return;
 	int64_t until = strtoll(text, NULL, 10);
 	session->metrics.paused = true;
+	session->pause.until = session->pause.marked_until = until;
+	session->pause.marked = true;
 	ckt_info("session %s: paused%s", session->id, until ? ", and resumes at its time" : "");
 	if (until)
 		set_timer(session, until);
@@ -152,31 +197,44 @@ void ckt_daemon_pause_adopt(struct ckt_session *session)
 
 /* ---- Pausing */
 
-struct pause {
-	struct ckt_peer *peer;
-	int64_t until;
-};
+static void append(struct ckt_session *session, struct ckt_session_pause *pause)
+{
+	struct ckt_session_pause **place = &session->pause.asked;
+	while (*place)
+		place = &(*place)->next;
+	*place = pause;
+}
+
+static void unlink_pause(struct ckt_session *session, struct ckt_session_pause *pause)
+{
+	struct ckt_session_pause **place = &session->pause.asked;
+	while (*place != pause)
+		place = &(*place)->next;
+	*place = pause->next;
+}
 
 static void pause_done(struct ckt_session *session, void *context, int error, void *answer)
 {
-	struct pause *pause = context;
+	struct ckt_session_pause *pause = context;
 	struct ckt_worker_result *res = answer;
 	char buffer[CKT_MESSAGE_MAX] = "", text[32];
 	ckt_control_result result = {CKT_CONTROL_OK, buffer};
 	ckt_fault(CKT_FAULT_SERVER_PAUSED);
+	unlink_pause(session, pause);
 	if (error || res->status) {
 		ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED, "session %s: %.400s",
 			session->id, error ? ckt_daemon_request_problem(error) : res->message);
-		ckt_session_mark_remove(session->server, session->id, CKT_MARK_PAUSED, 0);
 	} else {
 		snprintf(text, sizeof text, "%lld", (long long)pause->until);
 		session->metrics.paused = true;
+		session->pause.until = pause->until;
 		ckt_daemon_event(session, CKT_EVENT_PAUSED, "%llu bytes%s%s",
 			(unsigned long long)res->bytes, pause->until ? " until " : "",
 			pause->until ? text : "");
 		if (pause->until)
 			set_timer(session, pause->until);
 	}
+	mark_or_warn(session);
 	if (ckt_peer_release(pause->peer))
 		bytes_reply(pause->peer, session->id, &result, error ? 0 : res->bytes);
 	free(pause);
@@ -197,9 +255,8 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 {
 	ckt_control_pause_args *args = decoded;
 	struct ckt_session *session = select_allowed(peer, args->session, ckt_ask_pause);
-	struct pause *pause = session ? calloc(1, sizeof *pause) : NULL;
+	struct ckt_session_pause *pause = session ? calloc(1, sizeof *pause) : NULL;
 	struct ckt_worker_pause_args call = {.deadline_ms = args->deadline_ms};
-	char text[32];
 	(void)passed_fd;
 	if (!session)
 		return;
@@ -209,23 +266,24 @@ void ckt_control_pause(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		free(pause);
 		return;
 	}
-	/* Before the pause: a server that dies in between leaves no session paused for ever. */
-	snprintf(text, sizeof text, "%lld", (long long)args->until);
-	int error = pause ? ckt_session_mark_write(peer->server, session->id, CKT_MARK_PAUSED,
-				    session->uid, session->proven, text)
-			  : -ENOMEM;
+	int error = pause ? 0 : -ENOMEM;
 	if (!error) {
-		*pause = (struct pause){.peer = peer, .until = args->until};
-		error = ckt_session_call_long(session, CKT_WORKER_PAUSE,
-			(xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,
-			(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
-			call.deadline_ms, pause_done, pause);
+		*pause = (struct ckt_session_pause){.peer = peer, .until = args->until};
+		append(session, pause);
+		error = mark(session);
+		if (!error)
+			error = ckt_session_call_long(session, CKT_WORKER_PAUSE,
+				(xdrproc_t)xdr_ckt_worker_pause_args, &call, -1,
+				(xdrproc_t)xdr_ckt_worker_result, sizeof(struct ckt_worker_result),
+				call.deadline_ms, pause_done, pause);
+		if (!error) {
+			ckt_peer_hold(peer);
+			return;
+		}
+		unlink_pause(session, pause);
+		mark_or_warn(session);
+		free(pause);
 	}
-	if (!error) {
-		ckt_peer_hold(peer);
-		return;
-	}
-	free(pause);
 	ckt_control_result result = {CKT_CONTROL_REFUSED, strerror(-error)};
 	bytes_reply(peer, session->id, &result, 0);
 }

@@ -151,6 +151,13 @@ struct ckt_session {
 	struct ckt_peer *preloader;
 	bool preloading;                /* an answer is awaited */
 	struct ckt_timer pause_timer;   /* see pause.c */
+	/* See pause.c; times in seconds since the epoch, 0: for ever. */
+	struct {
+		struct ckt_session_pause *asked; /* what the worker has not answered, in its order */
+		int64_t until;                   /* while metrics.paused */
+		bool marked;
+		int64_t marked_until;
+	} pause;
 	char job[CKT_JOB_NAME_MAX + 1]; /* as its client last reported; empty: none */
 	struct ckt_job_hold *job_hold;  /* stopped with its job, see job.c; NULL: not */
 	struct ckt_image_bond bond;     /* of a restore */
