@@ -439,24 +439,35 @@ static void use_answered(struct use *use)
 	free(use);
 }
 
+/* bytes: of a session of that process, on the GPU that is asked for. */
+static void use_add(struct use *use, const struct ckt_session *session, const char *client,
+	unsigned client_pid, uint64_t bytes, bool has_context)
+{
+	/* A pid means something on its own host. */
+	if (strcmp(client, use->peer->hello.host) != 0 ||
+		use->count == CKT_CONTROL_GPU_PROCESSES_MAX)
+		return;
+	if (client_pid == use->peer->hello.pid)
+		use->own_bytes += bytes;
+	if (bytes || has_context)
+		use->sessions[use->count++] = (struct use_session){
+			session->pid, {.pid = client_pid, .memory_bytes = bytes}};
+}
+
 static void use_worker(struct ckt_session *session, void *context, int error, void *result)
 {
 	struct use *use = context;
 	const struct ckt_worker_gpus_res *res = result;
-	/* A pid means something on its own host. */
-	bool near = !error && strcmp(res->client, use->peer->hello.host) == 0;
-	for (u_int i = 0; near && i < res->gpus.gpus_len; i++) {
-		uint64_t bytes = res->gpus.gpus_val[i].memory_bytes;
-		if (res->gpus.gpus_val[i].gpu != (int)use->gpu ||
-			use->count == CKT_CONTROL_GPU_PROCESSES_MAX)
-			continue;
-		if (res->client_pid == use->peer->hello.pid)
-			use->own_bytes += bytes;
+	const struct ckt_ledger_holder *holder = &session->lease.holder;
+	/* Of a worker that is silent its lease, which covers what it has: free memory is not overstated. */
+	if (error && session->lease.is_holder)
+		use_add(use, session, session->status.client ? session->status.client : "",
+			session->status.client_pid, holder->leased[use->gpu], false);
+	for (u_int i = 0; !error && i < res->gpus.gpus_len; i++)
 		/* A session has a context on its first GPU, and elsewhere once it uses it. */
-		if (bytes || i == 0)
-			use->sessions[use->count++] = (struct use_session){
-				session->pid, {.pid = res->client_pid, .memory_bytes = bytes}};
-	}
+		if (res->gpus.gpus_val[i].gpu == (int)use->gpu)
+			use_add(use, session, res->client, res->client_pid,
+				res->gpus.gpus_val[i].memory_bytes, i == 0);
 	use_answered(use);
 }
 

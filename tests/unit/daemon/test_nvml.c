@@ -224,6 +224,19 @@ static void test_use(void)
 	IS(res.processes.processes_len, 0);
 	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
 	worker.bytes = 1000;
+	/* Of workers that are silent it is what was leased to them. */
+	worker.silent = true;
+	own->lease.is_holder = true;
+	own->lease.holder.leased[1] = 4096;
+	own->status.client_pid = peer->hello.pid;
+	own->status.client = peer->hello.host;
+	res = use(1);
+	IS(res.free_bytes, (1 << 30) - 4096);
+	MUST(res.processes.processes_len, 1);
+	IS(res.processes.processes_val[0].memory_bytes, 4096);
+	xdr_free((xdrproc_t)xdr_ckt_control_gpu_use_res, (char *)&res);
+	worker.silent = own->lease.is_holder = false;
+	own->status.client = (char *)"";
 	/*
 	 * With it, what is free is what the GPU has, but for a limit; a worker's own count gives
 	 * way to NVML's.
