@@ -11,7 +11,9 @@
 enum {
 	GRACE_MS = 1000, /* for the reply, beyond the worker's own deadline */
 	LOOK_MS = 1000,
-	ANSWER_MS = 1000,  /* the worker answers PROGRESS without waiting */
+	/* The worker answers PROGRESS without waiting, but its machine may stand still for a while. */
+	ANSWER_MS = 1000,
+	SILENT_MAX = 3,    /* questions in a row */
 	STALL_MS = 600000, /* fsync, which waits for the disk, moves no bytes that anybody counts */
 };
 
@@ -22,6 +24,7 @@ struct long_call {
 	char phase[CKT_NAME_MAX + 1];
 	uint64_t done_bytes;
 	int64_t moved_ms; /* when its last progress was seen */
+	unsigned silent;  /* since it last answered */
 	ckt_request_done done;
 	void *context;
 };
@@ -60,11 +63,16 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 		call_free(call);
 		return;
 	}
+	if (error == -ETIMEDOUT && ++call->silent < SILENT_MAX) {
+		ckt_timer_set(&call->session->server->loop, &call->timer, LOOK_MS);
+		return;
+	}
 	if (error) {
 		/* A worker that has died does not hang. */
 		give_up(call, error, error == -ETIMEDOUT ? "does not answer" : "cannot be reached");
 		return;
 	}
+	call->silent = 0;
 	if (strcmp(call->phase, progress->phase) != 0 || call->done_bytes != progress->done_bytes) {
 		snprintf(call->phase, sizeof call->phase, "%s", progress->phase);
 		call->done_bytes = progress->done_bytes;

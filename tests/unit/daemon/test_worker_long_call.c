@@ -58,13 +58,38 @@ static void test_silent(void)
 	MUST(begin(session, -1), 0);
 	YES(run_until(is_answered, NULL));
 	IS(answered.error, -ETIMEDOUT);
-	IS(worker.calls[CKT_WORKER_PROGRESS], 1);
+	IS(worker.calls[CKT_WORKER_PROGRESS], 3);
 	/* The worker is to see that nobody waits, and the next call connects again. */
 	IS(session->links[CKT_LINK_LONG].stream.source.fd, -1);
 	worker.silent = false;
 	MUST(begin(session, -1), 0);
 	YES(run_until(is_answered, NULL));
 	IS(answered.error, 0);
+	session_drop(session);
+}
+
+/* Its machine stood still for a while: that is no end. */
+static void test_answers_late(void)
+{
+	struct ckt_session *session = session_new("0000000000c1");
+	MUST(begin(session, -1), 0);
+	worker.silent = true;
+	for (int round = 1; round <= 2; round++) {
+		unsigned asked = worker.calls[CKT_WORKER_PROGRESS];
+		for (int i = 0; i < 30000 && worker.calls[CKT_WORKER_PROGRESS] < asked + 2; i++)
+			run_for(2);
+		worker.silent = false;
+		worker.silent_on = CKT_WORKER_PAUSE;
+		for (int i = 0; i < 30000 && worker.calls[CKT_WORKER_PROGRESS] < asked + 4; i++)
+			run_for(2);
+		IS(worker.calls[CKT_WORKER_PROGRESS], asked + 4);
+		IS(answered.times, 0);
+		worker.silent = true;
+	}
+	ckt_daemon_request_fail_all(session, -ECONNRESET);
+	IS(answered.times, 1);
+	worker.silent = false;
+	worker.silent_on = 0;
 	session_drop(session);
 }
 
@@ -105,4 +130,4 @@ static void test_problem(void)
 }
 
 UNIT_SUITE(long_call, {"answers", test_answers}, {"silent", test_silent},
-	{"comes on", test_comes_on}, {"problem", test_problem})
+	{"answers late", test_answers_late}, {"comes on", test_comes_on}, {"problem", test_problem})
