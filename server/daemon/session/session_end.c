@@ -18,13 +18,17 @@
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/events.h"
 #include "server/daemon/session/group.h"
+#include "server/daemon/session/mps_control.h"
 #include "server/daemon/session/warm_workers.h"
 #include "server/daemon/session/worker_request.h"
 
 enum {
 	LAST_REPLIES_MAX = 100,
-	/* Then it is killed, whether MPS has terminated it or not. */
-	TERMINATE_MS = 3000,
+	/*
+	 * Then it is killed, whether MPS has terminated it or not: after the questions that take
+	 * that long where MPS is slow, for who dies unterminated may take its neighbours along.
+	 */
+	TERMINATE_MS = 3 * CKT_MPS_ASK_MS + 1000,
 };
 
 void ckt_session_describe_end(
