@@ -348,21 +348,30 @@ static bool can_replay(const struct member *one)
 	return one->clock && one->from && one->from <= one->executed + 1;
 }
 
+/* Who of those that have come has seen what it cannot send again. */
+static void find_lost(struct group *group)
+{
+	for (unsigned i = 0; i < group->count && !*group->why; i++) {
+		const struct member *one = &group->members[i];
+		if (one->came_ms && one->acked > one->executed && !can_replay(one))
+			snprintf(group->why, sizeof group->why,
+				"the program of session %s has seen command %llu, and the images of its group "
+				"end before that: nobody of the group comes back",
+				one->id, (unsigned long long)one->acked);
+	}
+}
+
 /* What of those that have come cannot replay together. */
 static void find_gap(struct group *group)
 {
 	uint64_t clock = 0;
+	find_lost(group);
 	for (unsigned i = 0; i < group->count && !*group->why; i++) {
 		const struct member *one = &group->members[i];
 		if (!one->came_ms)
 			continue;
 		bool more = one->acked > one->executed;
-		if (more && !can_replay(one))
-			snprintf(group->why, sizeof group->why,
-				"the program of session %s has seen command %llu, and the images of its group "
-				"end before that: nobody of the group comes back",
-				one->id, (unsigned long long)one->acked);
-		else if (group->beyond && !can_replay(one))
+		if (group->beyond && !can_replay(one))
 			snprintf(group->why, sizeof group->why, NO_PART, one->id);
 		else if (more && (one->clock == CKT_STAMPS_NONE || (clock && clock != one->clock)))
 			snprintf(group->why, sizeof group->why,
