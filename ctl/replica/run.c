@@ -90,6 +90,10 @@ static void take_line(struct replicator *replicator, const char *text)
 		struct replicated *one = find(replicator, id, true);
 		one->wanted = true;
 		one->leased |= is_marked(replicator, id);
+	} else if (strcmp(word, "leave") == 0) {
+		struct replicated *one = find(replicator, id, false);
+		if (one)
+			one->wanted = one->leased = false;
 	} else if (strcmp(word, "drop") == 0) {
 		struct replicated *one = find(replicator, id, true);
 		one->wanted = one->leased = false;

@@ -21,6 +21,7 @@ enum { CALL_MS = 60000, LEASE_CALL_MS = 5000, STATE_MAX = 8192, IMAGES_MAX = 48 
 struct state {
 	char text[STATE_MAX + 1];
 	uint64_t executed;
+	char cut[33]; /* empty: it is of no group */
 	uint64_t images[IMAGES_MAX];
 	unsigned count;
 };
@@ -57,6 +58,7 @@ static int read_state(int dir_fd, struct state *ret_state)
 	ret_state->count = 0;
 	for (const char *line = ret_state->text; line && *line;) {
 		sscanf(line, "executed %" SCNu64, &ret_state->executed);
+		sscanf(line, "cut %32[0-9a-f]", ret_state->cut);
 		if (sscanf(line, "image %" SCNu64, &number) == 1 && ret_state->count < IMAGES_MAX)
 			ret_state->images[ret_state->count++] = number;
 		line = strchr(line, '\n');
@@ -212,9 +214,9 @@ enum ckt_replica_outcome ckt_replica_transfer(struct replicator *replicator, con
 			(xdrproc_t)xdr_ckt_control_replica_keep_args, &args);
 	ckt_fault(CKT_FAULT_REPLICA_KEPT);
 	if (status == CKT_EXIT_DONE) {
-		ckt_replicator_say("kept %s %" PRId64 " %" PRIu64, session,
-			before_ms + replicator->lease_ms - replicator->lease_ms / 5,
-			state.executed);
+		ckt_replicator_say("kept %s %" PRId64 " %" PRIu64 " %s", session,
+			before_ms + replicator->lease_ms - replicator->lease_ms / 5, state.executed,
+			state.cut);
 		return CKT_REPLICA_KEPT;
 	}
 	take_reason(ret_reason, reason_size);

@@ -312,33 +312,29 @@ class Chain(Chains):
 
     # ---- Sessions that share
 
-    def share(self, server, *words):
+    def share(self, server, *words, **env):
         program = subprocess.Popen([self.tree.tool("cricket-run"), "--server", server.address, os.environ["CKT_TEST_SHARE_CLIENT"], *words],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env={**runner.clean_environment(), "HOME": self.home})
+                                   env={**runner.clean_environment(), "HOME": self.home, **env})
         self.addCleanup(lambda: (program.kill(), program.communicate()))
         return program
 
     def test_shared(self):
-        """A session whose memory another one opened has no automatic images any more; those that it had do not count, here and at a replica."""
+        """A session whose memory another one uses that has no images has none any more; those that it had do not count, here and at a replica."""
         second = self.saving("second")
-        server = self.saving("first", "--replicate", second.address, "--replicate-lease", "1h")
+        options = ("--auto-checkpoint", "1s,asked", "--replicate", second.address, "--replicate-lease", "1h")
+        server = self.saving("first", *options)
         path = os.path.join(self.dir, "handle")
-        self.share(server, "give", path)
+        self.share(server, "give", path, CRICKET_DURABLE="1")
         self.wait(lambda: os.path.exists(path))
         (session,) = self.sessions(server)
         # Who only offers its memory has images still.
         self.wait(lambda: (self.sessions(server)[session] or {}).get("when") and os.path.exists(os.path.join(self.images("second"), session, "state")))
         self.assertEqual(self.sessions(server)[session]["problem"], None)
-        taker = self.share(server, "take", path)
-        self.assertEqual(taker.stdout.readline(), "0 7\n")
-        self.wait(lambda: "all would have to go back together" in (self.sessions(server)[session]["problem"] or ""))
-        # Who took it has ended by now.
-        named = re.search(" with session ([0-9a-f]{12}), and all", self.sessions(server)[session]["problem"])
-        self.assertTrue(named and named.group(1) != session)
-        third = self.share(server, "take", path)
-        self.assertEqual(third.stdout.readline(), "0 7\n")
-        self.wait(lambda: f" with session {named.group(1)} and others, and all" in self.sessions(server)[session]["problem"])
+        user = self.share(server, "use", path)
+        self.assertEqual(user.stdout.readline(), "ready\n")
+        (other,) = set(self.sessions(server)) - {session}
+        self.wait(lambda: f"the client of session {other} does not ask for images" in (self.sessions(server)[session]["problem"] or ""))
 
         def read(name):
             with open(os.path.join(self.images(name), session, "state"), encoding="utf-8") as f:
@@ -348,8 +344,8 @@ class Chain(Chains):
         # A server that is started again knows it, too.
         workers = self.workers(server)
         server.kill()
-        server = self.saving("first", "--replicate", second.address, "--replicate-lease", "1h")
-        self.wait(lambda: "all would have to go back together" in ((self.sessions(server).get(session) or {}).get("problem") or ""))
+        server = self.saving("first", *options)
+        self.wait(lambda: "does not ask for images" in ((self.sessions(server).get(session) or {}).get("problem") or ""))
         for worker in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)

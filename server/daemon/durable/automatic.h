@@ -141,10 +141,9 @@ void ckt_automatic_failed(struct ckt_automatic_chain *chain, const char *why);
 
 /* ---- automatic_share.c */
 
-#define CKT_AUTOMATIC_SHARES_WITH(whom)                        \
-	"it shares memory, events or communicators with " whom \
-	", and all would have to go back together"
-#define CKT_AUTOMATIC_SHARES CKT_AUTOMATIC_SHARES_WITH("others")
+#define CKT_AUTOMATIC_SHARES                                          \
+	"it shares memory, events or communicators with others, and " \
+	"all would have to go back together"
 /* The session has been connected with another one of its group: no image of it alone is good. */
 void ckt_automatic_share(struct ckt_session *session);
 

@@ -74,16 +74,6 @@ void ckt_automatic_failed(struct ckt_automatic_chain *chain, const char *why)
 	fail(chain, "%s", why);
 }
 
-/* Another session is named as long as this server knows one. */
-static void fail_shared(struct ckt_automatic_chain *chain, const struct ckt_group_member *member)
-{
-	if (*member->other)
-		fail(chain, CKT_AUTOMATIC_SHARES_WITH("session %s%s"), member->other,
-			member->has_more ? " and others" : "");
-	else
-		fail(chain, "%s", CKT_AUTOMATIC_SHARES);
-}
-
 /* ---- The directory */
 
 static int open_chain(struct ckt_automatic_chain *chain)
@@ -538,11 +528,7 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 	}
 	forgive(chain);
 	ckt_automatic_note_share(chain);
-	if (chain->shares && chain->server->options.replicate)
-		fail_shared(chain, &session->group);
-	if (chain->shares &&
-		(chain->server->options.replicate ||
-			ckt_group_cut_take(chain, has_news(chain, status)))) {
+	if (chain->shares && ckt_group_cut_take(chain, has_news(chain, status))) {
 		if (!chain->cut)
 			ckt_automatic_wait(chain);
 		return;

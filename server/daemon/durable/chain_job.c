@@ -48,11 +48,16 @@ static void *run(void *opaque)
 		if (!job->result && !job->counts &&
 			(job->foreign ? syncfs(job->dir_fd) : fsync(job->image_fd)))
 			job->result = -errno;
+		/* An earlier one, of a group that is no more. */
+		if (!job->result && job->foreign && !job->prepares)
+			job->result = ckt_chain_next_settle(job->dir_fd, false);
 		if (!job->result)
 			job->result = job->counts ? ckt_chain_next_settle(job->dir_fd, true)
 				: job->prepares   ? ckt_chain_next_write(job->dir_fd, &job->state)
 						  : ckt_chain_write(job->dir_fd, &job->state);
-		if (!job->result && job->clean)
+		if (!job->result && job->clean && job->prepares)
+			ckt_chain_clean_beside(job->dir_fd, job->state.session, &job->state);
+		else if (!job->result && job->clean)
 			ckt_chain_clean(job->dir_fd, &job->state);
 	}
 	uint64_t one = 1;
@@ -192,6 +197,7 @@ int ckt_chain_commit_foreign(struct ckt_loop *loop, int dir_fd, const struct ckt
 			.state = *state,
 			.clean = true,
 			.foreign = true,
+			.prepares = state->member_count != 0,
 			.done = done,
 			.context = context});
 }

@@ -37,8 +37,8 @@ int ckt_chain_prepare(struct ckt_loop *loop, int dir_fd, int image_fd,
 int ckt_chain_count(struct ckt_loop *loop, int dir_fd, const struct ckt_chain_state *state,
 	ckt_chain_job_done done, void *context);
 /*
- * The same for images that a peer wrote, whose files are not on the disk yet: all of the file system
- * is synchronized.
+ * Of images that a peer wrote, whose files are not on the disk yet: all of the file system is
+ * synchronized.  The state of a group's member is only the next one (ckt_chain_prepare).
  */
 int ckt_chain_commit_foreign(struct ckt_loop *loop, int dir_fd, const struct ckt_chain_state *state,
 	ckt_chain_job_done done, void *context);

@@ -495,7 +495,8 @@ static bool is_named(const struct ckt_chain_state *state, const char *name)
 	return false;
 }
 
-void ckt_chain_clean(int dir_fd, const struct ckt_chain_state *state)
+static void clean(
+	int dir_fd, const struct ckt_chain_state *state, const struct ckt_chain_state *next)
 {
 	int own = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = own >= 0 ? fdopendir(own) : NULL;
@@ -503,10 +504,24 @@ void ckt_chain_clean(int dir_fd, const struct ckt_chain_state *state)
 		close(own);
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (*entry->d_name >= '0' && *entry->d_name <= '9' &&
-			!is_named(state, entry->d_name))
+			!is_named(state, entry->d_name) && !is_named(next, entry->d_name))
 			remove_directory(dir_fd, entry->d_name);
 	if (dir)
 		closedir(dir);
+}
+
+void ckt_chain_clean(int dir_fd, const struct ckt_chain_state *state)
+{
+	clean(dir_fd, state, NULL);
+}
+
+void ckt_chain_clean_beside(int dir_fd, const char *session, const struct ckt_chain_state *next)
+{
+	struct ckt_chain_state state;
+	int result = ckt_chain_read(dir_fd, session, &state);
+	/* Of one that cannot be read nobody knows what it names. */
+	if (!result || result == -ENOENT)
+		clean(dir_fd, result ? NULL : &state, next);
 }
 
 void ckt_chain_remove(int parent_fd, int dir_fd, const char *session)

@@ -106,5 +106,7 @@ uint64_t ckt_chain_image_bytes(int image_fd);
 void ckt_chain_image_remove(int dir_fd, uint64_t number);
 /* Removes images that the state does not name; NULL: all. */
 void ckt_chain_clean(int dir_fd, const struct ckt_chain_state *state);
+/* The same, of those that neither the state on the disk nor the next one names. */
+void ckt_chain_clean_beside(int dir_fd, const char *session, const struct ckt_chain_state *next);
 /* The session and all that is its; the lock goes last.  Precondition: locked. */
 void ckt_chain_remove(int parent_fd, int dir_fd, const char *session);

@@ -498,6 +498,15 @@ static bool has_cut(struct ckt_server *server, const char *id, const struct ckt_
 	return found;
 }
 
+bool ckt_group_cut_is_whole(struct ckt_server *server, const struct ckt_chain_state *wanted,
+	bool ret_next[CKT_CHAIN_MEMBERS_MAX])
+{
+	for (unsigned i = 0; i < wanted->member_count; i++)
+		if (!has_cut(server, wanted->members[i], wanted, &ret_next[i]))
+			return false;
+	return true;
+}
+
 static void settle_one(struct ckt_server *server, const char *id)
 {
 	int fd = ckt_chain_open(server->automatic->dir_fd, id, false);
@@ -511,17 +520,13 @@ static void settle_one(struct ckt_server *server, const char *id)
 void ckt_group_settle(struct ckt_server *server, int dir_fd, const char *session)
 {
 	struct ckt_chain_state wanted;
-	bool next[CKT_CHAIN_MEMBERS_MAX] = {false}, any = false;
+	bool next[CKT_CHAIN_MEMBERS_MAX] = {false};
 	/* Where this one's own is the state already, another's may not be. */
 	if (ckt_chain_next_read(dir_fd, session, &wanted) &&
 		ckt_chain_read(dir_fd, session, &wanted))
 		return;
-	for (unsigned i = 0; i < wanted.member_count; i++) {
-		if (!has_cut(server, wanted.members[i], &wanted, &next[i]))
-			return;
-		any |= next[i];
-	}
-	for (unsigned i = 0; i < wanted.member_count && any; i++)
+	bool whole = ckt_group_cut_is_whole(server, &wanted, next);
+	for (unsigned i = 0; i < wanted.member_count && whole; i++)
 		if (next[i])
 			settle_one(server, wanted.members[i]);
 }

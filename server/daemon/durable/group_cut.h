@@ -41,6 +41,12 @@ void ckt_group_cut_fini(void);
  * dir_fd: of that session.  Precondition: no cut is being taken of it.
  */
 void ckt_group_settle(struct ckt_server *server, int dir_fd, const char *session);
+/*
+ * Whether the states or next states of all members are of that state's cut; ret_next: whose next
+ * states they are.
+ */
+bool ckt_group_cut_is_whole(struct ckt_server *server, const struct ckt_chain_state *wanted,
+	bool ret_next[CKT_CHAIN_MEMBERS_MAX]);
 
 /* ---- automatic_image.c tells it of the image of one member */
 

@@ -15,6 +15,7 @@
 #include "rpc/net.h"
 #include "rpc/stamps.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/durable/replica.h"
 #include "server/daemon/peer/peer.h"
 #include "server/daemon/session/session.h"
 
@@ -450,6 +451,31 @@ static const char *worn(const struct group *group)
 	return id;
 }
 
+/*
+ * None of them is a replica any more, before any starts: their former server gets a lease for none.
+ * Otherwise some would run here and some there.
+ */
+static int take_all(struct group *group)
+{
+	int result = 0;
+	for (unsigned i = 0; i < group->count && !result; i++) {
+		struct ckt_chain_state state;
+		const char *id = group->members[i].id;
+		int fd = ckt_chain_open(group->server->automatic->dir_fd, id, false);
+		result = fd < 0 ? fd : ckt_chain_read(fd, id, &state);
+		/* What a key vouches for counts more than the mark. */
+		if (!result && state.replica_ms) {
+			state.replica_ms = 0;
+			result = ckt_chain_write(fd, &state);
+		}
+		if (!result)
+			result = ckt_replica_take(fd, id);
+		if (fd >= 0)
+			close(fd);
+	}
+	return result;
+}
+
 /* All have come, and their states are as they were read a moment ago. */
 static int begin(struct group *group, const char *id, char ret_message[CKT_MESSAGE_MAX])
 {
@@ -466,10 +492,13 @@ static int begin(struct group *group, const char *id, char ret_message[CKT_MESSA
 			id, other);
 		return -EBADMSG;
 	}
-	int result = more ? make_page(group) : 0;
+	int result = take_all(group);
+	if (!result && more && group->page < 0)
+		result = make_page(group);
 	if (result) {
-		snprintf(ret_message, CKT_MESSAGE_MAX, "no page for the group of session %s: %s",
-			id, strerror(-result));
+		snprintf(ret_message, CKT_MESSAGE_MAX,
+			"the group of session %s cannot begin: %s: ask again", id,
+			strerror(-result));
 		return -EAGAIN;
 	}
 	ckt_fault(CKT_FAULT_GROUP_RETURNS);
@@ -504,9 +533,34 @@ static const char *locked(const struct group *group)
 	return NULL;
 }
 
+/*
+ * Whether no member may run at the server of --replicate, or at the one whose replicas they are.
+ * -ENOENT: one went on there, and so do all.
+ */
+static int find_elsewhere(struct group *group, char ret_message[CKT_MESSAGE_MAX])
+{
+	struct ckt_server *server = group->server;
+	int result = 0;
+	for (unsigned i = 0; i < group->count && !result; i++) {
+		struct ckt_chain_state state;
+		const char *id = group->members[i].id;
+		int fd = ckt_chain_open(server->automatic->dir_fd, id, false);
+		if (fd >= 0 && ckt_chain_read(fd, id, &state) == 0)
+			result = ckt_replica_may_start(server, fd, &state, ret_message);
+		if (fd >= 0)
+			close(fd);
+	}
+	for (unsigned i = 0; i < group->count && result == -ENOENT; i++)
+		ckt_replica_leave(server, group->members[i].id);
+	return result;
+}
+
 static int gather(struct group *group, const char *id, char ret_message[CKT_MESSAGE_MAX])
 {
 	const char *other = NULL;
+	int result = find_elsewhere(group, ret_message);
+	if (result)
+		return result;
 	if (group->asked || stop_living(group))
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"session %s comes back together with others, whose workers have not ended: "

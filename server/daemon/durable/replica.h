@@ -19,6 +19,11 @@
  * before the lease is, as long as the two clocks' speeds differ by less than that.  Dates are not
  * used.  While `replicated` exists, the session starts here only with a lease that is not over.
  *
+ * Of sessions that share (group_cut.h) each is sent alone.  There its state is only the next one
+ * until the next states of all are of one cut; then they become states, and only then may the
+ * clients forget what the cut has.  Such sessions start together, at the server where none of them
+ * is leased to the other one.
+ *
  * Threading: the loop's thread.
  */
 #pragma once
@@ -28,6 +33,7 @@
 #include <stdint.h>
 
 #include "rpc/session.h"
+#include "server/daemon/durable/chain_job.h"
 
 struct ckt_automatic_chain;
 struct ckt_chain_state;
@@ -56,6 +62,8 @@ void ckt_replica_drop(struct ckt_server *server, const char *session);
  */
 int ckt_replica_may_start(struct ckt_server *server, int dir_fd,
 	const struct ckt_chain_state *state, char ret_message[CKT_MESSAGE_MAX]);
+/* A session with which it shares went on there: so will it, and here it has no lease any more. */
+void ckt_replica_leave(struct ckt_server *server, const char *session);
 /* The worker of a session has come to be, or was found: it gets its deadline. */
 void ckt_replica_begin(struct ckt_session *session);
 /* Why the replica is behind; empty: it is not. */
@@ -93,6 +101,15 @@ bool ckt_replica_is_leased(
 	int dir_fd, const char *session, unsigned promised_ms, unsigned *ret_left_s);
 /* The session goes on here: its former server gets no lease any more.  0 or -errno. */
 int ckt_replica_take(int dir_fd, const char *session);
+
+/* ---- replica_cut.c */
+
+/*
+ * The next state of one member of a group is on the disk: if those of all are of its cut, they become
+ * states.  done is called once, with the result, perhaps within this; -ENOMEM: never.
+ */
+int ckt_replica_count(struct ckt_server *server, const struct ckt_chain_state *state,
+	ckt_chain_job_done done, void *context);
 
 /* Calls of control.x. */
 void ckt_control_replica_look(struct ckt_peer *peer, void *decoded, int *passed_fd);

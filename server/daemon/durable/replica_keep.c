@@ -309,9 +309,14 @@ void ckt_control_replica_image(struct ckt_peer *peer, void *decoded, int *passed
 	int fd = begin(peer, args->session, false, &result, buffer);
 	if (fd >= 0) {
 		snprintf(name, sizeof name, "%llu", (unsigned long long)args->number);
-		int error = !args->number || args->number > INT64_MAX
+		/* While a state is written, images that none names are removed. */
+		int lock = ckt_chain_lock(fd, false);
+		int error = lock < 0 ? lock
+			: !args->number || args->number > INT64_MAX
 			? -EINVAL
 			: ckt_stage_give(peer, args->stage, fd, name);
+		if (lock >= 0)
+			close(lock);
 		if (error)
 			ckt_control_result_set(&result, buffer, CKT_CONTROL_REFUSED,
 				"image %s of session %.12s: %s", name, args->session,
@@ -341,7 +346,7 @@ static void keep_free(struct keep *keep)
 	free(keep);
 }
 
-static void kept(void *context, int error)
+static void answer(void *context, int error)
 {
 	struct keep *keep = context;
 	struct held *held = find_or_make(keep->state.session);
@@ -369,6 +374,20 @@ static void kept(void *context, int error)
 	if (ckt_peer_release(keep->peer))
 		ckt_peer_reply(keep->peer, (xdrproc_t)xdr_ckt_control_result, &result);
 	keep_free(keep);
+}
+
+static void kept(void *context, int error)
+{
+	struct keep *keep = context;
+	/* Those of its group may need it. */
+	close(keep->lock_fd);
+	keep->lock_fd = -1;
+	if (!error && keep->state.member_count) {
+		error = ckt_replica_count(keep->peer->server, &keep->state, answer, keep);
+		if (!error)
+			return;
+	}
+	answer(keep, error);
 }
 
 /* Each image must be here; its size is what it takes here. */

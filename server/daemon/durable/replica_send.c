@@ -30,7 +30,8 @@ struct replica {
 	bool fresh;        /* nothing of it counts there yet */
 	bool lost;         /* it went on there */
 	uint64_t executed; /* the last command that it has; 0: not known */
-	int64_t when;      /* of its last renewal, seconds since the epoch; 0: none */
+	char cut[2 * CKT_CHAIN_CUT + 1]; /* of that; empty: its session shares with nobody */
+	int64_t when;                    /* of its last renewal, seconds since the epoch; 0: none */
 	char problem[128];
 };
 
@@ -107,8 +108,8 @@ static int mark(struct ckt_automatic_chain *chain)
 	close(fd);
 	if (!ckt_chain_keys() || chain->state.replicated)
 		return fsync(chain->dir_fd) ? -errno : 0;
-	/* A thread writes another state; with that one it is sent again. */
-	if (chain->committing)
+	/* Another state is being written; with that one it is sent again. */
+	if (chain->committing || chain->cut)
 		return -EAGAIN;
 	chain->state.replicated = true;
 	int result = ckt_chain_write(chain->dir_fd, &chain->state);
@@ -197,6 +198,57 @@ static void tell_durable(struct ckt_session *session, uint64_t executed)
 			FENCE_TIMEOUT_MS, told, NULL);
 }
 
+/* What counts here counts: its client may forget what its images have, and so may those of its group. */
+static void tell_here(struct ckt_session *session)
+{
+	const struct ckt_chain_state *state = &session->chain->state;
+	if (!state->member_count)
+		tell_durable(session, state->executed);
+	for (unsigned i = 0; i < state->member_count; i++) {
+		struct ckt_session *other = find_session(session->server, state->members[i]);
+		if (other && ckt_chain_same_cut(&other->chain->state, state))
+			tell_durable(other, other->chain->state.executed);
+	}
+}
+
+/* What its session's images here say; NULL: there is neither the session nor one that may return. */
+static const struct ckt_chain_state *state_of(struct ckt_server *server, const char *id)
+{
+	struct ckt_session *session = find_session(server, id);
+	const struct ckt_automatic_chain *chain = session ? session->chain : ckt_automatic_left(id);
+	return chain ? &chain->state : NULL;
+}
+
+/* Whether what it has counts there: of a group, what all have of one cut. */
+static bool counts_there(
+	struct ckt_server *server, const struct ckt_chain_state *state, const char *cut)
+{
+	char own[2 * CKT_CHAIN_CUT + 1] = "";
+	for (unsigned i = 0; i < CKT_CHAIN_CUT; i++)
+		snprintf(own + 2 * i, 3, "%02x", state->cut[i]);
+	/* There is a newer one here, which will be sent. */
+	if (!state->member_count || strcmp(own, cut) != 0)
+		return false;
+	for (unsigned i = 0; i < state->member_count; i++) {
+		const struct replica *other = find(server, state->members[i]);
+		if (!other || strcmp(other->cut, cut) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The clients whose commands it has, and those of its group, may forget them if they count there. */
+static void tell_kept(struct ckt_server *server, struct replica *replica)
+{
+	const struct ckt_chain_state *state = state_of(server, replica->id);
+	if (!*replica->cut)
+		tell_durable(find_session(server, replica->id), replica->executed);
+	else if (state && counts_there(server, state, replica->cut))
+		for (unsigned i = 0; i < state->member_count; i++)
+			tell_durable(find_session(server, state->members[i]),
+				find(server, state->members[i])->executed);
+}
+
 /* Its images are there; before they count its worker must have a deadline. */
 static void images_are_there(struct ckt_server *server, struct replica *replica)
 {
@@ -223,7 +275,7 @@ static void images_are_there(struct ckt_server *server, struct replica *replica)
 		return;
 	ckt_replicator_tell(server->replicator->process, "stop", replica->id);
 	if (chain && !marked)
-		tell_durable(session, chain->state.executed);
+		tell_here(session);
 }
 
 static void moved_on(struct ckt_server *server, struct replica *replica, int64_t until_ms)
@@ -250,6 +302,25 @@ static void lose(struct ckt_server *server, struct replica *replica)
 		server->options.replicate);
 	if (session)
 		ckt_session_kill(session, "it went on from its replica at another server");
+}
+
+void ckt_replica_leave(struct ckt_server *server, const char *session)
+{
+	struct replica *replica = server->replicator ? find_or_make(server, session) : NULL;
+	if (!replica || replica->lost)
+		return;
+	ckt_replicator_tell(server->replicator->process, "leave", session);
+	lose(server, replica);
+}
+
+/* Those with which it shares go on with it there, or not at all. */
+static void lose_group(struct ckt_server *server, struct replica *replica)
+{
+	const struct ckt_chain_state *state = state_of(server, replica->id);
+	const struct ckt_chain_state copy = state ? *state : (struct ckt_chain_state){0};
+	lose(server, replica);
+	for (unsigned i = 0; i < copy.member_count; i++)
+		ckt_replica_leave(server, copy.members[i]);
 }
 
 static void fail(
@@ -279,7 +350,7 @@ static void fail(
 	 * for as long as the other one has no room for it.
 	 */
 	if (!unreachable || !counts)
-		tell_durable(session, session->chain->state.executed);
+		tell_here(session);
 }
 
 static void line(struct ckt_server *server, char *words[4])
@@ -292,13 +363,15 @@ static void line(struct ckt_server *server, char *words[4])
 	} else if (strcmp(words[0], "kept") == 0) {
 		replica->fresh = false;
 		replica->problem[0] = 0;
-		replica->executed = strtoull(words[3], NULL, 10);
+		char *cut;
+		replica->executed = strtoull(words[3], &cut, 10);
+		snprintf(replica->cut, sizeof replica->cut, "%s", cut + strspn(cut, " "));
 		moved_on(server, replica, strtoll(words[2], NULL, 10));
-		tell_durable(find_session(server, words[1]), strtoull(words[3], NULL, 10));
+		tell_kept(server, replica);
 	} else if (strcmp(words[0], "lease") == 0) {
 		moved_on(server, replica, strtoll(words[2], NULL, 10));
 	} else if (strcmp(words[0], "lost") == 0) {
-		lose(server, replica);
+		lose_group(server, replica);
 	} else {
 		char reason[CKT_REPLICATOR_LINE_MAX];
 		snprintf(reason, sizeof reason, "%s %s", words[2], words[3]);

@@ -2,10 +2,11 @@
 /*
  * The process that sends replicas, cricket-replicator, and the lines between it and the server:
  *
- *	server: send S / go S / stop S / drop S
- *	process: ready S / kept S UNTIL EXECUTED / lease S UNTIL / lost S / refused S REASON / unreachable S REASON
+ *	server: send S / go S / stop S / leave S / drop S
+ *	process: ready S / kept S UNTIL EXECUTED [CUT] / lease S UNTIL / lost S / refused S REASON / unreachable S REASON
  *
- * UNTIL is of CLOCK_BOOTTIME in ms, counted from before the call that the other server answered.
+ * leave: S is neither sent nor leased any more, and stays there.  CUT is of the state that was sent
+ * (chain_store.h).  UNTIL is of CLOCK_BOOTTIME in ms, counted from before the call that the other server answered.
  * The process ends with the server, whose socket it reads; if it dies, another one starts.
  *
  * Threading: the loop's thread.

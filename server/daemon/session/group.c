@@ -115,13 +115,9 @@ static void refuse(struct ckt_session *session, const struct ckt_session *strang
 }
 
 /* What they do over that connection, nobody here sees. */
-static void note_share(struct ckt_session *session, const struct ckt_session *other)
+static void note_share(struct ckt_session *session)
 {
-	struct ckt_group_member *member = &session->group;
-	member->shares = true;
-	if (!*member->other)
-		snprintf(member->other, sizeof member->other, "%s", other->id);
-	member->has_more |= strcmp(member->other, other->id) != 0;
+	session->group.shares = true;
 	ckt_automatic_share(session);
 }
 
@@ -185,8 +181,8 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 	if (found && offer(found, &packet->name, connection)) {
 		if (found != session) {
 			ckt_group_connect(session, found);
-			note_share(session, found);
-			note_share(found, session);
+			note_share(session);
+			note_share(found);
 			/* Roots of communicators are asked for by names of their own. */
 			if (ckt_group_is_session(&packet->name) ||
 				ckt_group_is_rank(&packet->name)) {

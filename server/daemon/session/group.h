@@ -33,9 +33,6 @@ struct ckt_group_member {
 	struct ckt_source channel; /* fd 0 in zeroed memory, else -1 while closed */
 	bool open;
 	bool shares; /* it was connected with another session of its group */
-	/* The first such session that this server knows, empty: none; and whether there are more. */
-	char other[CKT_SESSION_ID_SIZE + 1];
-	bool has_more;
 	/*
 	 * Serials of sessions of which it asked for memory or events, or that asked for its own, and of
 	 * those with ranks of its communicators.
