@@ -387,6 +387,11 @@ void ckt_lease_use_reserved(bool use)
 	uses_reserved = use;
 }
 
+bool ckt_lease_uses_reserved(void)
+{
+	return uses_reserved;
+}
+
 /* Granted now.  Precondition: lock held. */
 static void reserve(struct ckt_lease_wait *wait, uint64_t bytes)
 {

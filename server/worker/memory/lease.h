@@ -83,6 +83,7 @@ enum ckt_lease_wait_state ckt_lease_wait_state(const struct ckt_lease_wait *wait
 void ckt_lease_wait_end(struct ckt_lease_wait *wait, bool keep_place);
 /* From true to false, this thread's allocations may use what is reserved. */
 void ckt_lease_use_reserved(bool use);
+bool ckt_lease_uses_reserved(void);
 /* Whether a server would hear a question. */
 bool ckt_lease_is_joined(void);
 /* CKT_LEASE_END; false: there is no server. */

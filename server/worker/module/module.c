@@ -8,6 +8,7 @@
 #include "rpc/gen/cuda_codec.h"
 #include "server/worker/driver.h"
 #include "server/worker/memory/kernel_heap.h"
+#include "server/worker/memory/lease.h"
 #include "server/worker/module/blob_cache.h"
 #include "server/worker/module/jit.h"
 #include "server/worker/module/module.h"
@@ -17,6 +18,7 @@
 #include "server/worker/objects/context_limits.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/session/long_call.h"
+#include "server/worker/session/waiting_call.h"
 #include "server/worker/worker.h"
 
 enum { PARAMS_MAX = 4096 };
@@ -87,8 +89,11 @@ struct load {
 	unsigned device;
 	uint64_t unpacked_max, unpacked;
 	struct ckt_memory *memory;
-	uint64_t device_bytes; /* charged if the load succeeded */
-	bool again;            /* the second attempt, after pools released what they keep */
+	uint64_t device_bytes;
+	bool charged;                  /* with these */
+	bool again;                    /* the second attempt, after pools released what they keep */
+	struct ckt_lease_wait refused; /* memory that can be waited for; 0 bytes: none */
+	struct ckt_waiting_call *waiting; /* NULL: it cannot wait */
 	CUmodule module;
 	CUresult result;
 };
@@ -119,6 +124,30 @@ static CUresult load_prepare(struct ckt_worker *worker, struct load *load)
 	return CUDA_SUCCESS;
 }
 
+/* False: load->result says why not. */
+static bool load_charge(struct load *load)
+{
+	/* Of an earlier call on this thread. */
+	ckt_lease_refused(&load->refused);
+	load->device_bytes =
+		ckt_module_device_bytes(load->blob->data, load->blob->size, load->capability);
+	load->result = ckt_memory_charge(load->memory, load->device_bytes);
+	load->charged = !load->result;
+	ckt_lease_refused(&load->refused);
+	if (load->result)
+		ckt_worker_jit_say(load->logs,
+			"the module's code and variables exceed what the session may "
+			"have (--session-memory)");
+	return load->charged;
+}
+
+static void load_uncharge(struct load *load)
+{
+	if (load->charged)
+		ckt_memory_uncharge(load->memory, load->device_bytes);
+	load->charged = false;
+}
+
 static void load_run(struct ckt_long_call_job *job)
 {
 	struct load *load = (struct load *)job;
@@ -129,26 +158,20 @@ static void load_run(struct ckt_long_call_job *job)
 		ckt_warning(
 			"cannot load module 0x%llx: %s", (unsigned long long)load->id, check.why);
 		ckt_worker_jit_say(load->logs, check.why);
+		load_uncharge(load);
 		return;
 	}
 	load->unpacked = check.unpacked;
 	if (check.prints)
 		ckt_printed_expect(&ckt_worker.printed);
-	load->device_bytes =
-		ckt_module_device_bytes(load->blob->data, load->blob->size, load->capability);
-	load->result = ckt_memory_charge(load->memory, load->device_bytes);
-	if (load->result) {
-		ckt_worker_jit_say(load->logs,
-			"the module's code and variables exceed what the session may "
-			"have (--session-memory)");
+	if (!load->charged && !load_charge(load))
 		return;
-	}
 	load->result = ckt_driver.cuModuleLoadDataEx(
 		&load->module, load->blob->data, load->jit.count, load->jit.keys, load->jit.values);
 	if (!load->result && (load->result = ckt_loading_whole(load->module)))
 		ckt_driver.cuModuleUnload(load->module);
 	if (load->result)
-		ckt_memory_uncharge(load->memory, load->device_bytes);
+		load_uncharge(load);
 }
 
 /* Precondition: the load has run and succeeded. */
@@ -217,6 +240,7 @@ CUresult ckt_module_load(struct ckt_worker *worker, uint64_t id, const uint8_t h
 static void load_answer(struct load *load)
 {
 	const struct ckt_jit_logs *logs = load->logs;
+	free(load->waiting);
 	if (!logs) {
 		ckt_wcall_finish(load->call, CUDA_ERROR_OUT_OF_MEMORY);
 		free(load);
@@ -244,6 +268,15 @@ static void load_finish(struct ckt_worker *worker, struct ckt_long_call_job *job
 		ckt_long_call_submit(worker, job);
 		return;
 	}
+	if (load->result == CUDA_ERROR_OUT_OF_MEMORY) {
+		struct ckt_waiting_call *waiting = load->waiting;
+		load->waiting = NULL;
+		if (ckt_waiting_call_keep_later(load->call, waiting, &load->refused)) {
+			free(load->logs);
+			free(load);
+			return;
+		}
+	}
 	if (!load->result)
 		load->result = load_enter(worker, load, &object);
 	load_answer(load);
@@ -252,6 +285,7 @@ static void load_finish(struct ckt_worker *worker, struct ckt_long_call_job *job
 int ckt_worker_module_load(struct ckt_wcall *call)
 {
 	struct ckt_module_load_args args;
+	const struct ckt_cursor whole = call->args;
 	if (!ckt_module_load_args_get(&call->args, &args) || args.hash_len != CKT_HASH_SIZE ||
 		args.option_keys_len != args.option_values_len)
 		return CKT_WCALL_GARBAGE;
@@ -269,10 +303,15 @@ int ckt_worker_module_load(struct ckt_wcall *call)
 		load->values[i] = ckt_xdr_u64(args.option_values_xdr, i);
 	}
 	load->result = load->logs ? load_prepare(call->worker, load) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (load->result)
+	if (load->result) {
 		load_answer(load);
-	else
-		ckt_long_call_submit(call->worker, &load->job);
+		return CKT_WCALL_LATER;
+	}
+	load->waiting = ckt_waiting_call_prepare(&whole);
+	/* It has waited.  What was granted is this thread's. */
+	if (ckt_lease_uses_reserved())
+		load_charge(load);
+	ckt_long_call_submit(call->worker, &load->job);
 	return CKT_WCALL_LATER;
 }
 

@@ -19,8 +19,8 @@ enum {
 	TRIES_MAX = 16,
 };
 
-struct waiting {
-	struct waiting *next;
+struct ckt_waiting_call {
+	struct ckt_waiting_call *next;
 	struct ckt_wcall *call;
 	struct ckt_lease_wait wait;
 	unsigned tries;
@@ -28,7 +28,7 @@ struct waiting {
 	uint8_t args[];
 };
 
-static struct waiting *first;
+static struct ckt_waiting_call *first;
 static unsigned count;
 /* of the call that runs again now */
 static unsigned tries;
@@ -50,14 +50,14 @@ unsigned ckt_waiting_calls_count(void)
 	return count;
 }
 
-static uint64_t bytes_of(const struct waiting *waiting)
+static uint64_t bytes_of(const struct ckt_waiting_call *waiting)
 {
 	return sizeof *waiting + waiting->size;
 }
 
-static void append(struct waiting *waiting)
+static void append(struct ckt_waiting_call *waiting)
 {
-	struct waiting **place = &first;
+	struct ckt_waiting_call **place = &first;
 	while (*place)
 		place = &(*place)->next;
 	waiting->next = NULL;
@@ -65,22 +65,22 @@ static void append(struct waiting *waiting)
 	count++;
 }
 
-static void drop(struct waiting *waiting)
+static void drop(struct ckt_waiting_call *waiting)
 {
-	struct waiting **place = &first;
+	struct ckt_waiting_call **place = &first;
 	while (*place != waiting)
 		place = &(*place)->next;
 	*place = waiting->next;
 	count--;
 }
 
-static void release(struct waiting *waiting)
+static void release(struct ckt_waiting_call *waiting)
 {
 	ckt_budget_uncharge(bytes_of(waiting));
 	free(waiting);
 }
 
-static void answer(struct waiting *waiting, CUresult result)
+static void answer(struct ckt_waiting_call *waiting, CUresult result)
 {
 	struct ckt_wcall *call = waiting->call;
 	drop(waiting);
@@ -94,33 +94,44 @@ static CUresult again_for(const struct ckt_worker *worker)
 }
 
 /* Replies leave first: the question is a round trip to the server. */
-static void ask(struct ckt_worker *worker, struct waiting *waiting)
+static void ask(struct ckt_worker *worker, struct ckt_waiting_call *waiting)
 {
 	ckt_output_flush(&worker->output);
 	ckt_lease_wait_begin(&waiting->wait);
 }
 
-bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args)
+struct ckt_waiting_call *ckt_waiting_call_prepare(const struct ckt_cursor *args)
+{
+	size_t size = (size_t)(args->end - args->p);
+	struct ckt_waiting_call *waiting = malloc(sizeof *waiting + size);
+	if (!waiting)
+		return NULL;
+	*waiting = (struct ckt_waiting_call){.tries = tries, .size = size};
+	memcpy(waiting->args, args->p, size);
+	return waiting;
+}
+
+static bool can_wait(const struct ckt_wcall *call)
+{
+	return call->header.prog == CKT_CUDA_PROG && call->header.seq &&
+		!(call->header.flags & CKT_CALL_BATCHED);
+}
+
+bool ckt_waiting_call_keep_later(struct ckt_wcall *call, struct ckt_waiting_call *waiting,
+	const struct ckt_lease_wait *refused)
 {
 	struct ckt_worker *worker = call->worker;
-	struct ckt_lease_wait wait;
-	size_t size = (size_t)(args->end - args->p);
-	if (!ckt_lease_refused(&wait) || call->header.prog != CKT_CUDA_PROG || !call->header.seq ||
-		call->header.flags & CKT_CALL_BATCHED || tries >= TRIES_MAX)
-		return false;
-	if (worker->checkpoint.hold.on) {
-		ckt_wcall_finish(call, again_for(worker));
-		return true;
-	}
-	struct waiting *waiting = malloc(sizeof *waiting + size);
-	if (!waiting)
-		return false;
-	*waiting = (struct waiting){.call = call, .wait = wait, .tries = tries, .size = size};
-	if (!ckt_budget_charge(bytes_of(waiting), "calls that wait for memory")) {
+	bool waits = refused->bytes && can_wait(call) && waiting && waiting->tries < TRIES_MAX;
+	bool stops = waits && worker->checkpoint.hold.on;
+	if (!waits || stops ||
+		!ckt_budget_charge(bytes_of(waiting), "calls that wait for memory")) {
+		if (stops)
+			ckt_wcall_finish(call, again_for(worker));
 		free(waiting);
-		return false;
+		return stops;
 	}
-	memcpy(waiting->args, args->p, size);
+	waiting->call = call;
+	waiting->wait = *refused;
 	append(waiting);
 	ask(worker, waiting);
 	/* Granted or refused already: in its turn. */
@@ -129,7 +140,14 @@ bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args
 	return true;
 }
 
-static void run_again(struct ckt_worker *worker, struct waiting *waiting)
+bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args)
+{
+	struct ckt_lease_wait refused;
+	return ckt_lease_refused(&refused) && can_wait(call) &&
+		ckt_waiting_call_keep_later(call, ckt_waiting_call_prepare(args), &refused);
+}
+
+static void run_again(struct ckt_worker *worker, struct ckt_waiting_call *waiting)
 {
 	struct ckt_wcall *call = waiting->call;
 	drop(waiting);
@@ -145,10 +163,10 @@ static void run_again(struct ckt_worker *worker, struct waiting *waiting)
 }
 
 /* One that can go on; NULL: none. */
-static struct waiting *find_ready(void)
+static struct ckt_waiting_call *find_ready(void)
 {
 	bool joined = ckt_lease_is_joined();
-	for (struct waiting *w = first; w; w = w->next) {
+	for (struct ckt_waiting_call *w = first; w; w = w->next) {
 		enum ckt_lease_wait_state state = ckt_lease_wait_state(&w->wait);
 		if (state == CKT_LEASE_GRANTED || state == CKT_LEASE_REFUSED ||
 			(state == CKT_LEASE_NOT_ASKED && joined))
@@ -160,7 +178,7 @@ static struct waiting *find_ready(void)
 static void put_off(struct ckt_worker *worker)
 {
 	while (first) {
-		struct waiting *waiting = first;
+		struct ckt_waiting_call *waiting = first;
 		ckt_lease_wait_end(&waiting->wait, true);
 		answer(waiting, again_for(worker));
 	}
@@ -168,7 +186,7 @@ static void put_off(struct ckt_worker *worker)
 
 void ckt_waiting_calls_look(struct ckt_worker *worker, bool stops)
 {
-	struct waiting *waiting;
+	struct ckt_waiting_call *waiting;
 	if (stops)
 		put_off(worker);
 	/* Without a client nobody hears the answer. */
@@ -194,6 +212,6 @@ void ckt_waiting_calls_look(struct ckt_worker *worker, bool stops)
 void ckt_waiting_calls_withdraw(struct ckt_worker *worker)
 {
 	(void)worker;
-	for (struct waiting *w = first; w; w = w->next)
+	for (struct ckt_waiting_call *w = first; w; w = w->next)
 		ckt_lease_wait_end(&w->wait, false);
 }

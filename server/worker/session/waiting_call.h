@@ -19,6 +19,8 @@
 
 #include "rpc/wire.h"
 
+struct ckt_lease_wait;
+struct ckt_waiting_call;
 struct ckt_wcall;
 struct ckt_worker;
 
@@ -28,6 +30,17 @@ void ckt_waiting_calls_init(struct ckt_worker *worker);
  * call is not the caller's any more.  args: as before the handler took them.
  */
 bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args);
+/*
+ * The same for a call that goes on beside the executor.  In its handler: what it needs to wait later,
+ * malloc'd; NULL: no memory, and it cannot.  args: as above.
+ */
+struct ckt_waiting_call *ckt_waiting_call_prepare(const struct ckt_cursor *args);
+/*
+ * It is back, and has got less memory than it needs: refused.  As above; takes over `prepared`, which
+ * may be NULL.
+ */
+bool ckt_waiting_call_keep_later(struct ckt_wcall *call, struct ckt_waiting_call *prepared,
+	const struct ckt_lease_wait *refused);
 /*
  * Runs again what can go on, answers what was refused, asks for what was not asked.  stops: the
  * session is about to be frozen or is held, so that the client is to send them again.

@@ -13,6 +13,7 @@
 
 #include "rpc/lease.h"
 #include "rpc/net.h"
+#include "server/worker/module/blob.h"
 #include "tests/unit/worker/wire_session.h"
 
 static int channel;
@@ -196,5 +197,55 @@ static void test_frozen(void)
 	}
 }
 
+/* The status of a module's load, which is answered by a thread beside the executor. */
+static CUresult status_of(struct wire_reply reply)
+{
+	struct ckt_module_load_res res = {.status = 999};
+	CUresult result = reply.result;
+	if (!result)
+		YES(ckt_module_load_res_get(&reply.results, &res));
+	free(reply.data);
+	return result ? result : (CUresult)res.status;
+}
+
+static uint32_t load(struct wire *w, unsigned number, struct ckt_lease_message *ret_question)
+{
+	static const char ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
+				  ".visible .global .align 4 .b8 big[4194304];\n";
+	uint8_t hash[32];
+	ckt_blob_hash(ptx, sizeof ptx, hash);
+	WIRE_BATCH(w, blob_data, .hash = hash, .hash_len = 32, .total = sizeof ptx, .offset = 0,
+		.data = (const uint8_t *)ptx, .data_len = sizeof ptx);
+	uint32_t xid = WIRE_SEND(
+		w, module_load, true, false, .id = MODULE(number), .hash = hash, .hash_len = 32);
+	struct ckt_lease_message question = heard(WIRE_GUARD_MS);
+	MUST(question.kind, CKT_LEASE_ASK);
+	IS(question.flags, 0);
+	answer(&question, 0, CKT_LEASE_MAY_WAIT);
+	*ret_question = heard(WIRE_GUARD_MS);
+	MUST(ret_question->kind, CKT_LEASE_ASK);
+	IS(ret_question->flags, CKT_LEASE_WAIT);
+	answer(ret_question, 0, CKT_LEASE_WAIT);
+	return xid;
+}
+
+/* A module's memory is waited for like any other, and nobody else waits meanwhile. */
+static void test_module(void)
+{
+	struct ckt_lease_message question;
+	struct wire *w = begin(true);
+	uint32_t xid = load(w, 1, &question);
+	w->thread = 2;
+	IS(result_of(WIRE_CALL(w, ctx_synchronize, false)), CUDA_SUCCESS);
+	w->thread = 0;
+	YES(told(w, &question, question.bytes));
+	IS(status_of(wire_read(w, xid)), CUDA_SUCCESS);
+	IS(heard(20).kind, 0);
+	xid = load(w, 2, &question);
+	YES(told(w, &question, 0));
+	IS(status_of(wire_read(w, xid)), CUDA_ERROR_OUT_OF_MEMORY);
+	end(w);
+}
+
 UNIT_SUITE(waiting_call, {"granted", test_granted}, {"refused", test_refused}, {"gone", test_gone},
-	{"frozen", test_frozen})
+	{"frozen", test_frozen}, {"module", test_module})
