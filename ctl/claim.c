@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/boot_id.h"
 #include "base/fault_point.h"
 #include "ctl/files.h"
 #include "ctl/print.h"
@@ -23,28 +24,18 @@
 
 #define FILE_NAME "claim.json"
 
-enum { FORMAT = 1, ANSWER_MS = 10000, BOOT_SIZE = 64, PLACE_SIZE = 48 };
+enum { FORMAT = 1, ANSWER_MS = 10000, PLACE_SIZE = 48 };
 
 /* ---- What a claim says */
 
 struct facts {
 	char host[256], address[CKT_ADDRESS_TEXT_MAX], session[CKT_SESSION_ID_SIZE + 1];
 	/* Which kernel, and which directory of it has the server's sockets; empty: not known. */
-	char boot[BOOT_SIZE], place[PLACE_SIZE];
+	char boot[CKT_BOOT_ID_SIZE], place[PLACE_SIZE];
 	bool restored;
 	uint32_t uid;
 	int64_t when;
 };
-
-static void boot_id(char ret_text[BOOT_SIZE])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, ret_text, BOOT_SIZE - 1);
-	if (fd >= 0)
-		close(fd);
-	ret_text[n > 0 ? n : 0] = 0;
-	ret_text[strcspn(ret_text, "\n")] = 0;
-}
 
 /*
  * The directory of the sockets of a server's workers.  A container may have another one under that
@@ -83,7 +74,7 @@ static void facts_of(struct ckt_ctl_server *server, const char *session, struct 
 	}
 	/* Of another host they say nothing. */
 	if (strcmp(ret_facts->host, here) == 0) {
-		boot_id(ret_facts->boot);
+		ckt_boot_id(ret_facts->boot);
 		place_of(ret_facts->address, ret_facts->place);
 	}
 }
@@ -211,7 +202,7 @@ static enum verdict ask(const struct ckt_ctl_args *args, const struct facts *fac
 	struct ckt_ctl_args there = *args;
 	char message[1200];
 	gethostname(here.host, sizeof here.host - 1);
-	boot_id(here.boot);
+	ckt_boot_id(here.boot);
 	place_of(facts->address, here.place);
 	/* After a restart of the host nobody can tell it from another one. */
 	if (strcmp(facts->host, here.host) != 0 || strcmp(facts->boot, here.boot) != 0 ||

@@ -29,6 +29,7 @@
 
 #include "client/conn/conn.h"
 #include "client/conn/settings.h"
+#include "base/boot_id.h"
 #include "base/log.h"
 
 enum {
@@ -56,9 +57,9 @@ static bool read_line(const char *path, char *ret_line, size_t size)
 /* A text that is unique to this process: the boot id and the start time of the process. */
 static void identity(char ret_text[IDENTITY_SIZE])
 {
-	char boot[40] = "", status[1024] = "";
+	char boot[CKT_BOOT_ID_SIZE], status[1024] = "";
 	unsigned long long began = 0;
-	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+	ckt_boot_id(boot);
 	read_line("/proc/self/stat", status, sizeof status);
 	/*
 	 * The name in brackets may contain any character; the 20th number after it is the start

@@ -2,12 +2,31 @@
 /* server/worker/session/stamps.c: what a client is told of the order of its commands, and when. */
 #include "server/worker/session/stamps.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "rpc/gen/cuda_codec.h"
 #include "rpc/net.h"
+#include "server/worker/module/blob.h"
 #include "tests/unit/worker/wire_session.h"
+
+/* Logs that were stamped by workers of earlier versions, in this boot, have the same clock. */
+static void test_clock(void)
+{
+	char line[128] = "";
+	uint8_t hash[CKT_SECRET_HASH_SIZE];
+	uint64_t clock;
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(fgets(line, sizeof line, file));
+	fclose(file);
+	ckt_blob_hash(line, strlen(line), hash);
+	memcpy(&clock, hash, sizeof clock);
+	ckt_stamps_init();
+	CU_ASSERT_EQUAL(ckt_stamps_clock(), clock | (CKT_STAMPS_NONE + 1));
+}
 
 /* Without a wait. */
 static void set(struct wire *w, uint64_t block, uint32_t value)
@@ -84,4 +103,5 @@ static void test_kept(void)
 	session_end(w);
 }
 
-UNIT_SUITE(stamps, {"told", test_told}, {"told again", test_told_again}, {"kept", test_kept})
+UNIT_SUITE(stamps, {"clock", test_clock}, {"told", test_told}, {"told again", test_told_again},
+	{"kept", test_kept})
