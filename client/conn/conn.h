@@ -117,6 +117,7 @@ struct ckt_conn {
 	 * the next command resumes (sleep.c)
 	 */
 	_Atomic bool asleep;
+	bool refused;         /* the last hello of kind RESUME, in the server's words; state_lock */
 	bool keeping;         /* a hello offers its new connection; state_lock */
 	_Atomic bool quiesce; /* the server asked this process to be quiet: see quiesce.c */
 	/* the new address that the server sent before it closed the connection */

@@ -383,6 +383,9 @@ static int say_hello(struct ckt_conn *conn, struct ckt_transport *t, const char 
 	if (!result) {
 		result = read_answer(conn, t, answer_deadline_ms(kind, deadline_ms), ret_ok,
 			ret_memory_fd, ret_moved_to, moved_size, ret_message, message_size);
+		/* Other errors have no text yet. */
+		if (kind == CKT_HELLO_RESUME)
+			conn->refused = result && *ret_message;
 		if (result == -ETIMEDOUT)
 			snprintf(ret_message, message_size,
 				"the server took the hello, but did not answer it; its log says "

@@ -98,12 +98,20 @@ static bool is_older(struct ckt_conn *conn, const struct ckt_hello_ok *ok, const
 	return older;
 }
 
+/* Why the session is not found, for the user. */
+struct reasons {
+	char text[REASONS_SIZE]; /* of the last round */
+	bool heard;              /* that holds more than that nobody can be reached */
+	char said[REASONS_SIZE]; /* of the last round in which that was so */
+};
+
 /* Why that place does not have it, behind those of other places.  The session's own needs no name. */
 static void add_reason(
-	const struct ckt_conn *conn, const char *address, const char *why, char *text, size_t size)
+	const struct ckt_conn *conn, const char *address, const char *why, struct reasons *reasons)
 {
 	char reason[CKT_ADDRESS_TEXT_MAX + CKT_MESSAGE_MAX + 2];
-	size_t used = strlen(text);
+	char *text = reasons->text;
+	size_t used = strlen(text), size = sizeof reasons->text;
 	bool named = strcmp(address, conn->address_text) == 0 || strstr(why, address);
 	ckt_debug("session %s is not at %s: %s", conn->session, address, why);
 	snprintf(reason, sizeof reason, "%s%s%s", named ? "" : address, named ? "" : ": ", why);
@@ -117,7 +125,7 @@ static void add_reason(
  * from nothing.  Not any other: only that one knows whether the worker lives, or was ended.
  */
 static int begin_afresh(struct ckt_conn *conn, struct ckt_transport *ret_found,
-	struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
+	struct ckt_hello_ok *ret_ok, struct reasons *reasons)
 {
 	char moved[CKT_ADDRESS_MAX + 1], why[CKT_MESSAGE_MAX] = "";
 	if (!ckt_replay_afresh_begin(conn))
@@ -132,7 +140,7 @@ static int begin_afresh(struct ckt_conn *conn, struct ckt_transport *ret_found,
 	}
 	ckt_replay_afresh_end(conn, result);
 	if (result)
-		add_reason(conn, conn->address_text, why, ret_message, message_size);
+		add_reason(conn, conn->address_text, why, reasons);
 	return result ? -EAGAIN : 0;
 }
 
@@ -150,26 +158,29 @@ static bool is_absent(struct ckt_conn *conn)
  * not at each place.
  */
 static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
-	struct ckt_hello_ok *ret_ok, char *ret_message, size_t message_size)
+	struct ckt_hello_ok *ret_ok, struct reasons *reasons)
 {
 	bool absent = true;
-	*ret_message = 0;
 	is_absent(conn);
 	for (unsigned i = 0; i < PLACE_STANDBY + ckt_settings.standby_count; i++) {
 		char moved[CKT_ADDRESS_MAX + 1], address[CKT_ADDRESS_TEXT_MAX],
 			why[CKT_MESSAGE_MAX] = "";
 		if (!candidate(conn, i, address, sizeof address))
 			continue;
+		conn->refused = false;
 		int result = ckt_connect(conn, address, CKT_HELLO_RESUME, 3000, ret_found, ret_ok,
 			moved, sizeof moved, why, sizeof why);
+		/* A standby that has no such session never had it alone. */
+		reasons->heard |= conn->refused && (result != -ENOENT || i < PLACE_STANDBY);
 		if (result == -EREMCHG) {
-			add_reason(conn, address, why, ret_message, message_size);
+			add_reason(conn, address, why, reasons);
 			snprintf(conn->moved_to, sizeof conn->moved_to, "%s", moved);
 			return -EAGAIN;
 		}
 		if (!result && is_older(conn, ret_ok, address, why, sizeof why)) {
 			absent = false;
-			add_reason(conn, address, why, ret_message, message_size);
+			reasons->heard = true;
+			add_reason(conn, address, why, reasons);
 			ckt_transport_close(ret_found);
 			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ret_ok);
 			memset(ret_ok, 0, sizeof *ret_ok);
@@ -180,13 +191,13 @@ static int find_session(struct ckt_conn *conn, struct ckt_transport *ret_found,
 			memcpy(conn->address_text, address, sizeof conn->address_text);
 			return 0;
 		}
-		add_reason(conn, address, why, ret_message, message_size);
+		add_reason(conn, address, why, reasons);
 		/* A standby never had it alone. */
 		absent = (is_absent(conn) || i >= PLACE_STANDBY) && absent;
 	}
 	if (absent)
 		ckt_replay_absent(conn);
-	return begin_afresh(conn, ret_found, ret_ok, ret_message, message_size);
+	return begin_afresh(conn, ret_found, ret_ok, reasons);
 }
 
 /* Precondition: send_lock and lock held, no thread reads. */
@@ -285,24 +296,49 @@ static int tell_host_memory(struct ckt_transport *found, const struct ckt_hello_
 	return ckt_host_memory_answer(ok) && lost ? lost(found) : 0;
 }
 
+/* A server has the session.  0: the session continues there; *ok is freed. */
+static int continue_at(struct ckt_conn *conn, struct ckt_transport *found, struct ckt_hello_ok *ok,
+	struct reasons *reasons)
+{
+	char why[CKT_MESSAGE_MAX] = "";
+	int result = tell_host_memory(found, ok);
+	if (!result)
+		result = ckt_replay_run(conn, found, ok, why, sizeof why);
+	reasons->heard |= *why;
+	if (!result)
+		result = switch_to(conn, found, ok);
+	if (!result)
+		ckt_lanes_allow(conn, ok);
+	if (result && !*why)
+		snprintf(why, sizeof why, "the connection broke off again: %s", strerror(-result));
+	if (result) {
+		add_reason(conn, conn->address_text, why, reasons);
+		ckt_transport_close(found);
+	}
+	xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)ok);
+	return result;
+}
+
+static void begin_round(struct reasons *reasons)
+{
+	if (reasons->heard)
+		memcpy(reasons->said, reasons->text, sizeof reasons->said);
+	reasons->heard = false;
+	*reasons->text = 0;
+}
+
 /* Tries until the session is found or the time is up.  False: give up. */
-static bool look_for_session(struct ckt_conn *conn, char *message, size_t message_size)
+static bool look_for_session(struct ckt_conn *conn, struct reasons *reasons)
 {
 	int64_t began_ms = ckt_net_now_ms();
 	bool told = false, asleep = atomic_load(&conn->asleep);
 	for (unsigned wait_ms = 5;; wait_ms = wait_ms < 500 ? wait_ms * 2 : 500) {
 		struct ckt_hello_ok ok = {0};
 		struct ckt_transport found;
-		int result = find_session(conn, &found, &ok, message, message_size);
+		begin_round(reasons);
+		int result = find_session(conn, &found, &ok, reasons);
 		if (!result) {
-			result = tell_host_memory(&found, &ok);
-			if (!result)
-				result = ckt_replay_run(conn, &found, &ok, message, message_size);
-			if (!result)
-				result = switch_to(conn, &found, &ok);
-			if (!result)
-				ckt_lanes_allow(conn, &ok);
-			xdr_free((xdrproc_t)xdr_ckt_hello_ok, (char *)&ok);
+			result = continue_at(conn, &found, &ok, reasons);
 			if (!result) {
 				if (told)
 					ckt_log_user("session %s continues at %s", conn->session,
@@ -310,7 +346,6 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 				atomic_store(&conn->parked, false);
 				return true;
 			}
-			ckt_transport_close(&found);
 			if (result == -EILSEQ)
 				return false;
 		}
@@ -320,7 +355,7 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 			if (told)
 				ckt_log_user("session %s sleeps and cannot be woken yet: %s; "
 					     "waiting",
-					conn->session, message);
+					conn->session, reasons->text);
 		} else if (parked && !told) {
 			ckt_log_user(
 				"session %s was stopped on purpose; waiting until it is restored (elsewhere: cricketctl redirect %s --to HOST:PORT)",
@@ -339,7 +374,7 @@ static bool look_for_session(struct ckt_conn *conn, char *message, size_t messag
 
 static void resume(struct ckt_conn *conn, int error)
 {
-	char message[REASONS_SIZE] = "";
+	struct reasons reasons = {0};
 	ckt_debug("connection to %s broke: %s", conn->address_text, strerror(-error));
 	ckt_conn_take_reader(conn);
 	ckt_conn_read_last_words(conn);
@@ -347,9 +382,13 @@ static void resume(struct ckt_conn *conn, int error)
 	ckt_lanes_close(conn);
 	if (atomic_exchange(&conn->quiesce, false))
 		ckt_conn_quiesce(conn);
-	if (!look_for_session(conn, message, sizeof message)) {
+	if (!look_for_session(conn, &reasons)) {
 		char cause[REASONS_SIZE + 64];
-		snprintf(cause, sizeof cause, "%s (connection: %s)", message, strerror(-error));
+		bool later = *reasons.said && !reasons.heard;
+		snprintf(cause, sizeof cause, "%s%s%.*s (connection: %s)",
+			later ? reasons.said : "", later ? "; later: " : "",
+			(int)(sizeof reasons.text - (later ? strlen(reasons.said) : 0)),
+			reasons.text, strerror(-error));
 		lose(conn, CUDA_ERROR_DEVICE_UNAVAILABLE, cause);
 	}
 	ckt_conn_leave_reader(conn);
