@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that take memory as they are told (limit_client.c), and servers that limit it."""
+import contextlib
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from whole import Whole, runner
 CLIENT = os.environ["CKT_TEST_LIMIT_CLIENT"]
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
+END_S = 60
 
 
 class Taker:
@@ -21,6 +23,8 @@ class Taker:
             environment["CRICKET_JOB"] = job
         self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, CLIENT], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        # One that hangs must not keep its server.
+        test.addCleanup(self.kill)
         self.first = self.process.stdout.readline()
 
     def ask(self, *words):
@@ -40,11 +44,19 @@ class Taker:
     def end(self):
         """What it said on its standard error."""
         self.process.stdin.close()
-        self.process.wait(60)
+        self.process.wait(END_S)
         said = self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
         return said
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 class Limited(Whole):

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from takers import MIB, OUT_OF_MEMORY, Limited  # noqa: E402
@@ -15,10 +16,30 @@ from whole import runner  # noqa: E402
 GRANULE = 2
 
 
+class Hung(Limited):
+    """Of Limits.test_hung."""
+
+    def hang(self):
+        server = self.limited("job=train memory=300M")
+        taker = self.taker(server)
+        self.left = [taker.process.pid, server.process.pid, *server.workers()]
+        os.kill(taker.process.pid, signal.SIGSTOP)
+
+
 class Limits(Limited):
     def has_heard(self, taker, mib):
         """Waits until the program's worker, which the server tells of a new limit, has it in force."""
         self.wait(lambda: taker.ask("info")[1] == mib * MIB)
+
+    def test_hung(self):
+        """A test whose program hangs fails, and leaves no process."""
+        case, result = Hung("hang"), unittest.TestResult()
+        with unittest.mock.patch("takers.END_S", 0.1):
+            case.run(result)
+        self.assertEqual((len(result.errors), len(result.failures)), (1, 0), result)
+        self.assertIn("TimeoutExpired", result.errors[0][1])
+        self.assertEqual(len(case.left), 3)
+        self.assertEqual([pid for pid in case.left if runner.alive(pid)], [])
 
     def test_sum(self):
         """One limit for all programs of a job, to one granule; what one frees the other may have."""

@@ -32,14 +32,22 @@ class Whole(unittest.TestCase):
         self.saved_home = os.environ.get("HOME")
         os.environ["HOME"] = self.home
         os.environ.pop("CRICKET_STATE_DIR", None)
+        # Also if a tearDown fails before it comes to ours.
+        self.addCleanup(self.end_processes)
 
     def tearDown(self):
+        self.end_processes()
+
+    def end_processes(self):
+        """Once more: nothing."""
         os.environ["HOME"] = self.saved_home or "/"
-        for program in self.programs:
+        while self.programs:
+            program = self.programs.pop()
             if program.process.poll() is None:
                 program.process.kill()
                 program.process.wait()
-        for server in self.servers:
+        while self.servers:
+            server = self.servers.pop()
             workers = server.workers() if server.process.poll() is None else []
             server.kill()
             runner.end_all(workers, "the test's end")
