@@ -592,7 +592,7 @@ class Life(ServerTest):
             with wire.Peer(self.socket) as peer:
                 session = peer.hello(wire.NEW)[1]
                 worker = self.worker_of(session)
-                # Its worker does not end before the server has to decide about the next program; but then at once: who waits is told after two seconds.
+                # Its worker does not end before the server has to decide about the next program; but then at once: who waits is told after ten seconds.
                 os.kill(worker, signal.SIGSTOP)
                 killing = subprocess.Popen([self.cricketctl, "--server", "unix:" + self.socket, "kill", session], env=self.environment())
                 wait_until(lambda: [s["state"] for s in self.ps()] in (["ending"], []))

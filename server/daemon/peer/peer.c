@@ -35,6 +35,8 @@
 enum {
 	HELLO_TIMEOUT_MS = 5000,
 	SLOT_TIMEOUT_MS = 2000,
+	/* While a worker is being ended: longer than 5 s until it is killed, and 3 s of MPS. */
+	SLOT_WAITS_MAX = 5,
 	SECRET_TIMEOUT_MS = 2000,
 	CONTROL_IDLE_MS = 60000, /* an idle cricketctl costs a descriptor */
 	JOB_IDLE_MS = 10000,     /* a connection that holds a job costs its programs' time */
@@ -313,6 +315,10 @@ static void refuse_absent(struct ckt_peer *peer)
 	} else if ((why = ckt_worker_bounds_why(server, peer->hello.session))) {
 		refuse(peer, CKT_HELLO_NO_SESSION, "session %s was ended on %s: %s",
 			peer->hello.session, server->host, why);
+	} else if (ckt_session_find(server, peer->hello.session)) {
+		/* A client that hears now that there is none may never ask again. */
+		refuse(peer, CKT_HELLO_FAILED, "session %s is starting or ending on %s: ask again",
+			peer->hello.session, server->host);
 	} else {
 		refuse(peer, CKT_HELLO_NO_SESSION, "session %s is not on %s", peer->hello.session,
 			server->host);
@@ -495,9 +501,21 @@ static void start_session(struct ckt_peer *peer)
 	}
 }
 
+static bool any_ends(const struct ckt_server *server)
+{
+	const struct ckt_session *session = server->sessions;
+	while (session && session->phase != CKT_SESSION_ENDING)
+		session = session->next;
+	return session;
+}
+
 static void slot_late(struct ckt_timer *timer)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
+	if (++peer->slot_waits < SLOT_WAITS_MAX && any_ends(peer->server)) {
+		ckt_timer_set(&peer->server->loop, &peer->timer, SLOT_TIMEOUT_MS);
+		return;
+	}
 	peer->wants_slot = false;
 	refuse(peer, CKT_HELLO_FULL, "%s", peer->denial);
 }
@@ -512,6 +530,7 @@ static void wait_for_slot(struct ckt_peer *peer, const char *reason)
 	left_greeting(peer);
 	peer->phase = CKT_PEER_WAITING;
 	peer->wants_slot = true;
+	peer->slot_waits = 0;
 	ckt_record_stream_pause(&peer->stream, true);
 	peer->timer.fire = slot_late;
 	ckt_timer_set(&peer->server->loop, &peer->timer, SLOT_TIMEOUT_MS);

@@ -43,6 +43,7 @@ struct ckt_peer {
 	int64_t since_ms;
 	char denial[CKT_MESSAGE_MAX]; /* to be sent later */
 	bool wants_slot;              /* waits for a session to end, --max-sessions */
+	unsigned slot_waits;          /* how often the time for that was over */
 	uint32_t token;               /* the owner number of the token that it proved; 0: none */
 	struct ckt_certificate_holder
 		*holder;     /* of its certificate, peer_certificate.h; NULL: none */

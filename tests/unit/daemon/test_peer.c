@@ -205,15 +205,39 @@ static void test_hold(void)
 	close(fd);
 }
 
-static struct ckt_peer *slot_peer;
+/* Not there any more, and not gone yet: a client that hears "no session" may never ask again. */
+static void test_ending(void)
+{
+	char text[512];
+	struct ckt_session *session = session_new("0000000000b2");
+	session->phase = CKT_SESSION_ENDING;
+	IS(ask(hello_args(CKT_HELLO_RESUME, "0000000000b2"), NULL, text), CKT_HELLO_FAILED);
+	HAS(text, "0000000000b2 is starting or ending on here");
+	IS(ask(hello_args(CKT_HELLO_CONTROL, "0000000000b2"), NULL, text), CKT_HELLO_FAILED);
+	/* It was stopped on purpose, and its client waits. */
+	ckt_session_mark_write(&server, "0000000000b2", CKT_MARK_PARKED, geteuid(), true, "x");
+	IS(ask(hello_args(CKT_HELLO_RESUME, "0000000000b2"), NULL, text), CKT_HELLO_PARKED);
+	ckt_session_mark_remove(&server, "0000000000b2", CKT_MARK_PARKED, 0);
+	session_drop(session);
+	IS(ask(hello_args(CKT_HELLO_RESUME, "0000000000b2"), NULL, text), CKT_HELLO_NO_SESSION);
+}
 
+static struct ckt_peer *slot_peer;
+static unsigned slot_waits;
+
+/* The wait is over, as the clock would say. */
 static void end_wait(struct ckt_timer *timer)
 {
-	YES(slot_peer->wants_slot);
+	if (server.peers_last != slot_peer)
+		return;
+	ckt_timer_set(&server.loop, timer, 20);
+	if (!slot_peer->wants_slot)
+		return;
+	slot_waits++;
 	ckt_timer_set(&server.loop, &slot_peer->timer, 0);
 }
 
-static void test_full(void)
+static void check_full(bool ending)
 {
 	char text[512];
 	struct ckt_session *session = session_new("0000000000b1");
@@ -223,12 +247,16 @@ static void test_full(void)
 	int fd = peer_new(&greeting);
 	struct ckt_peer *peer = peer_last();
 	ckt_hello_args args = hello_args(CKT_HELLO_NEW, "");
-	/* It waits for some seconds; not here. */
+	/* It waits for some seconds; not here.  While a worker is being ended, longer, but not for ever. */
 	slot_peer = peer;
+	slot_waits = 0;
+	session->phase = ending ? CKT_SESSION_ENDING : CKT_SESSION_LIVE;
 	struct ckt_timer hurry = {.fire = end_wait};
 	ckt_timer_set(&server.loop, &hurry, 20);
 	IS(hello(fd, &args, (const uint8_t *)greeting.nonce, NULL, text), CKT_HELLO_FULL);
 	HAS(text, "--max-sessions");
+	IS(slot_waits, ending ? 5 : 1);
+	session->phase = CKT_SESSION_LIVE;
 	ckt_timer_clear(&hurry);
 	xdr_free((xdrproc_t)xdr_ckt_greeting, (char *)&greeting);
 	close(fd);
@@ -237,5 +265,11 @@ static void test_full(void)
 	session_drop(session);
 }
 
+static void test_full(void)
+{
+	check_full(false);
+	check_full(true);
+}
+
 UNIT_SUITE(peer, {"hello", test_hello}, {"token", test_token}, {"garbage", test_garbage},
-	{"rights", test_rights}, {"hold", test_hold}, {"full", test_full})
+	{"rights", test_rights}, {"hold", test_hold}, {"ending", test_ending}, {"full", test_full})
