@@ -87,6 +87,10 @@ class Owners(ServerTest):
         with os.fdopen(read) as f:
             return f.read(12)
 
+    def hello(self, kind, session, secret):
+        with wire.Peer(self.socket) as peer:
+            return list(peer.hello(kind, session=session, secret=secret))
+
     def owners(self, only=None):
         """Whose the sessions are: CONTROL LIST tells, and cricketctl does not."""
         with wire.Peer(self.socket) as peer:
@@ -221,10 +225,6 @@ class Squatting(Owners):
         for path in (image, image + "/manifest"):
             os.chown(path, MALLORY, MALLORY)
         return image
-
-    def hello(self, kind, session, secret):
-        with wire.Peer(self.socket) as peer:
-            return list(peer.hello(kind, session=session, secret=secret))
 
     def test_id_of_another(self):
         """An image that names another's session gets nobody that session's id, its marks or its end."""
@@ -407,6 +407,43 @@ class Resuming(Owners):
         self.assertEqual(as_user(ALICE, lambda: resume(self.socket))[0], wire.OK)
         self.assertEqual(resume(self.socket)[0], wire.OK)
         self.assertEqual(as_user(MALLORY, lambda: resume(self.tcp))[0], wire.OK)
+
+    def test_after_restart(self):
+        """A session of an earlier server is its owner's before its worker has said a word to this one, and when its client comes back then."""
+        self.start()
+        secret = os.urandom(16)
+        session = self.program(ALICE, secret)
+        worker = self.worker_of(session)
+        self.workers.add(worker)
+        self.servers[-1].kill()
+        self.servers[-1].wait()
+        os.kill(worker, signal.SIGSTOP)
+        self.start("--max-sessions-per-user", "1")
+        self.assertEqual(self.owners(), [ALICE])
+        denied = [wire.DENIED, "session %s belongs to another user" % session]
+        self.assertEqual(as_user(MALLORY, lambda: self.hello(wire.RESUME, session, secret)), denied)
+        self.assertEqual(as_user(ALICE, lambda: self.hello(wire.NEW, "", None))[0], wire.FULL)
+        told, tell = os.pipe()
+
+        def resume():
+            with wire.Peer(self.socket) as peer:
+                wire.write_record(peer.sock, peer.hello_bytes(wire.RESUME, session=session, secret=secret))
+                os.write(tell, b"!")
+                os.write(tell, bytes([wire.parse_reply(wire.read_record(peer.sock), peer.xid)[1].u32()]))
+
+        self.background(ALICE, resume)
+        # One that fails ends, and then nobody has the other end.
+        os.close(tell)
+        with os.fdopen(told, "rb", buffering=0) as f:
+            self.assertEqual(f.read(1), b"!")
+            # The server answers this after it has read that.
+            self.assertEqual(self.owners(), [ALICE])
+            os.kill(worker, signal.SIGCONT)
+            self.assertEqual(f.read(1), bytes([wire.OK]))
+        self.assertEqual(self.owners(), [ALICE])
+        self.assertEqual(as_user(MALLORY, lambda: self.hello(wire.RESUME, session, secret)), denied)
+        with open("%s.d/%s.owner" % (self.socket, session)) as f:
+            self.assertEqual(f.readline(), "%d\n" % ALICE)
 
 
 if __name__ == "__main__":

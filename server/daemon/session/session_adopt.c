@@ -19,18 +19,27 @@
 #include "server/daemon/session/uid_group.h"
 #include "server/daemon/session/worker_request.h"
 
-static void adopted_status(struct ckt_session *session, void *context, int error, void *result)
+static void set_owner(struct ckt_session *session, uint32_t owner)
+{
+	session->uid = owner;
+	if (owner != CKT_UID_UNKNOWN)
+		session->identity = ckt_identity_of_owner(owner);
+	/* Root may have restored it for a user who has not come yet. */
+	session->unclaimed = owner == 0 || owner == CKT_UID_UNKNOWN ||
+		owner == ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME);
+}
+
+/* told: its owner is known, from the earlier server; NULL: it is not. */
+static void adopted_status(struct ckt_session *session, void *told, int error, void *result)
 {
 	struct ckt_worker_status_res *status = result;
-	(void)context;
 	if (error || session->phase != CKT_SESSION_LIVE) {
+		session->unclaimed = false;
 		ckt_lease_is_known(session);
 		return;
 	}
-	if (!ckt_owner_file_read(session, &session->uid))
-		session->uid = status->uid;
-	if (session->uid != CKT_UID_UNKNOWN)
-		session->identity = ckt_identity_of_owner(session->uid);
+	if (!told)
+		set_owner(session, status->uid);
 	/* What started us may have taken them off: see worker_cgroup.h. */
 	const struct ckt_cgroup_limits limits = ckt_session_cgroup_limits(session);
 	ckt_worker_cgroup_limit(session->server, session->cgroup, &limits);
@@ -39,10 +48,7 @@ static void adopted_status(struct ckt_session *session, void *context, int error
 	session->generation = status->generation;
 	/* The rest of the earlier server's knowledge is lost. */
 	session->proven = ckt_server_key_fits(session->id, (const uint8_t *)status->secret_hash);
-	/* Root restored it for a user who has not come yet. */
-	session->unclaimed = status->state == CKT_STATE_RESTORED &&
-		(session->uid == 0 || session->uid == CKT_UID_UNKNOWN ||
-			session->uid == ckt_owner_of_token(CKT_SINGLE_TOKEN_NAME));
+	session->unclaimed &= status->state == CKT_STATE_RESTORED;
 	ckt_daemon_pause_adopt(session);
 	ckt_daemon_job_adopt(session);
 	/* The connection that held it frozen was the dead server's. */
@@ -67,6 +73,7 @@ static int adopt(struct ckt_server *server, const char *id)
 {
 	pid_t pid = 0;
 	uid_t uid = 0;
+	uint32_t owner = CKT_UID_UNKNOWN;
 	struct ckt_session *session = ckt_session_new(server, id);
 	if (!session)
 		return -ENOMEM;
@@ -82,6 +89,9 @@ static int adopt(struct ckt_server *server, const char *id)
 		ckt_session_free(session, result != -ECONNREFUSED && result != -ESRCH);
 		return result;
 	}
+	/* Before anybody can ask for it, or count it. */
+	bool told = ckt_owner_file_read(session, &owner);
+	set_owner(session, owner);
 	session->uid_group = ckt_uid_group_adopt(server, uid);
 	ckt_mps_adopt(session);
 	ckt_worker_cgroup_adopt(server, pid, session->cgroup);
@@ -94,7 +104,7 @@ static int adopt(struct ckt_server *server, const char *id)
 	ckt_lease_is_unknown(session);
 	result = ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
 		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
-		CKT_SESSION_CALL_TIMEOUT_MS, adopted_status, NULL);
+		CKT_SESSION_CALL_TIMEOUT_MS, adopted_status, told ? session : NULL);
 	if (result)
 		ckt_lease_is_known(session);
 	return result;
