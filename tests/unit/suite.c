@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUITES_MAX = 128 };
+enum { SUITES_MAX = 256 };
 
 static struct suite {
 	const char *name;

@@ -2,16 +2,14 @@
 /* Sessions that swap each other out; see quantum.h. */
 #include "server/daemon/session/quanta.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/daemon/events.h"
+#include "server/daemon/sealed_page.h"
 #include "server/daemon/session/lease.h"
 #include "server/daemon/session/memory_wait.h"
 #include "server/daemon/session/session.h"
@@ -612,16 +610,10 @@ void ckt_quantum_watch(struct ckt_session *session)
 {
 	if (!wants_page(session))
 		return;
-	/* Sealed, so that the worker cannot cut it off under the server. */
-	int fd = memfd_create("cricket-activity", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	void *page = MAP_FAILED;
-	if (fd >= 0 && ftruncate(fd, CKT_ACTIVITY_PAGE_SIZE) == 0 &&
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		page = mmap(NULL, CKT_ACTIVITY_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED) {
-		ckt_debug("session %s: no page for its activity: %s", session->id, strerror(errno));
-		if (fd >= 0)
-			close(fd);
+	const void *page;
+	int fd = ckt_sealed_page_make("cricket-activity", CKT_ACTIVITY_PAGE_SIZE, &page);
+	if (fd < 0) {
+		ckt_debug("session %s: no page for its activity: %s", session->id, strerror(-fd));
 		return;
 	}
 	session->quantum.page = page;

@@ -2,16 +2,14 @@
 /* Pages of workers; see session_metrics.h. */
 #include "server/daemon/session/session_metrics.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/daemon/metrics/owners.h"
+#include "server/daemon/sealed_page.h"
 #include "server/daemon/session/session.h"
 
 enum { CALL_TIMEOUT_MS = 10000 };
@@ -27,25 +25,6 @@ static void answered(struct ckt_session *session, void *context, int error, void
 			"session %s: its worker counts nothing: %s", session->id, strerror(-error));
 }
 
-/* Sealed, so that the worker cannot cut it off under the server.  The descriptor, or -errno. */
-static int make_page(const struct ckt_session_metrics **ret_page)
-{
-	int fd = memfd_create("cricket-metrics", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	void *page = MAP_FAILED;
-	if (ftruncate(fd, CKT_METRICS_PAGE_SIZE) == 0 &&
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		page = mmap(NULL, CKT_METRICS_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED) {
-		int result = -errno;
-		close(fd);
-		return result;
-	}
-	*ret_page = page;
-	return fd;
-}
-
 static void unmap(struct ckt_daemon_metrics *metrics)
 {
 	if (metrics->page)
@@ -58,11 +37,13 @@ void ckt_session_metrics_open(struct ckt_session *session)
 	struct ckt_daemon_metrics *metrics = &session->metrics;
 	if (!session->server->options.metrics || metrics->page)
 		return;
-	int fd = make_page(&metrics->page);
+	const void *page;
+	int fd = ckt_sealed_page_make("cricket-metrics", CKT_METRICS_PAGE_SIZE, &page);
 	if (fd < 0) {
 		ckt_debug("session %s: no page for its metrics: %s", session->id, strerror(-fd));
 		return;
 	}
+	metrics->page = page;
 	memset(&metrics->seen, 0, sizeof metrics->seen);
 	if (ckt_session_call(session, CKT_WORKER_METRICS, NULL, NULL, fd, NULL, 0, CALL_TIMEOUT_MS,
 		    answered, NULL))
