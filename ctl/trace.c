@@ -58,6 +58,7 @@ static int ask(struct tracer *tracer, uint32_t proc, bool *ret_more)
 	if (res.result.status && !begins) {
 		/* Not an error: a session that ends ends its trace. */
 		tracer->ended = true;
+		tracer->file.dropped += res.dropped;
 		fprintf(stderr, "cricketctl: the trace ends here: %s\n", res.result.message);
 	} else {
 		status = ckt_ctl_result(&res.result);

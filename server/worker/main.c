@@ -26,6 +26,7 @@
 #include "server/worker/cage/cage.h"
 #include "server/worker/compiler/compile_server.h"
 #include "server/worker/memory/rescue.h"
+#include "server/worker/session/call_trace.h"
 #include "server/worker/session/client_process.h"
 #include "server/worker/session/control.h"
 #include "server/worker/session/stamps.h"
@@ -143,8 +144,10 @@ static void watch(struct ckt_worker *worker)
 		 * A client that has said BYE ends in the executor.  Children that hold its socket
 		 * are no client.
 		 */
-		if (sight.dead && (was_dead || sight.state == CKT_STATE_DETACHED))
+		if (sight.dead && (was_dead || sight.state == CKT_STATE_DETACHED)) {
+			ckt_call_trace_linger(NULL);
 			ckt_worker_end("the client's process is dead");
+		}
 		was_dead = sight.dead;
 		if (sight.over) {
 			char why[64];

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """CRICKET_TRACE and CRICKET_STATS of whole programs: every call by name and in order, with kernel, bytes, stream and whether it waited; the
 counts agree with what the worker counted (cricketctl stats); a killed program's file can be read; several processes of one file."""
+import contextlib
 import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -34,6 +36,11 @@ def events(path):
 
 def calls(path):
     return [e for e in events(path) if e["ph"] == "X"]
+
+
+def stands(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        return f.read().rsplit(")", 1)[1].split()[0] == "T"
 
 
 class Trace(Whole):
@@ -281,6 +288,31 @@ class Trace(Whole):
         self.assertEqual((mine[0]["call"], mine[0]["result"], mine[0]["session"]), ("trace", "ok", session))
         # Reads have no lines, refusals do.
         self.assertEqual({line["result"] for line in mine if line["call"] == "trace_read"} - {"refused"}, set())
+
+    def test_stalled(self):
+        """A tracer that stands still when the program ends is told how much it has missed, also if the worker dies of a signal."""
+        for name in "end", "kill":
+            with self.subTest(name):
+                server = self.server(name)
+                program, session = self.start(server, "program-" + name)
+                tracer, file = self.trace(server, session)
+                (worker,) = server.workers()
+                with runner.stopped([tracer.pid]):
+                    self.wait(lambda tracer=tracer: stands(tracer.pid))
+                    self.finish(program)
+                    # The other one waits for the tracer, but not for ever.
+                    if name == "kill":
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(worker, signal.SIGKILL)
+                    self.wait(lambda server=server: runner.sessions_of(self.tree, server) == [])
+                out, err = tracer.communicate(timeout=60)
+                self.assertEqual(tracer.returncode, 0, err)
+                self.assertIn("the trace ends here", err)
+                # All after the mid point: a launch, a copy, two that free, and the end.
+                dropped = int(re.search(r"(\d+) dropped\n$", out).group(1))
+                self.assertGreaterEqual(dropped, 4)
+                self.assertEqual(events(file)[-1]["args"]["dropped_records"], dropped)
+                self.assertNotIn("mem_free", [e["name"] for e in calls(file)])
 
     def test_interrupted(self):
         """Ctrl-C ends it with a whole file; the next one can begin; the program notices nothing."""

@@ -44,6 +44,7 @@ void ckt_control_watch(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_connections(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_trace(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_trace_read(struct ckt_peer *peer, void *args, int *passed_fd);
+void ckt_control_trace_peer_gone(struct ckt_peer *peer);
 void ckt_control_stage_make(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_list(struct ckt_peer *peer, void *args, int *passed_fd);
 void ckt_control_stage_remove(struct ckt_peer *peer, void *args, int *passed_fd);

@@ -83,6 +83,7 @@ void ckt_peer_close(struct ckt_peer *peer)
 	ckt_daemon_image_peer_gone(peer);
 	ckt_daemon_job_peer_gone(peer);
 	ckt_stage_peer_gone(peer);
+	ckt_control_trace_peer_gone(peer);
 	ckt_peer_certificate_drop(peer);
 	if (!peer->holds)
 		peer_free(peer);

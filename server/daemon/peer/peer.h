@@ -18,6 +18,7 @@
 
 struct ckt_broker;
 struct ckt_control_facts;
+struct ckt_trace_page;
 
 /* A control call that is not answered yet, for the audit log. */
 struct ckt_peer_audited {
@@ -25,6 +26,14 @@ struct ckt_peer_audited {
 	bool tried; /* an error is a failure now, and no refusal */
 	bool hello_refused;
 	char session[CKT_SESSION_ID_SIZE + 1], object[CKT_CONTROL_NAME_MAX + 1];
+};
+
+/* The trace that a peer began last, see trace.c. */
+struct ckt_peer_trace {
+	uint64_t number, session; /* as its worker counts them; the session's serial; 0: none */
+	const struct ckt_trace_page *page;
+	bool begins, reads; /* what the current call does to it */
+	bool stops;
 };
 
 struct ckt_peer {
@@ -68,6 +77,7 @@ struct ckt_peer {
 	uint64_t facts_calls;
 	bool follows; /* an administrator who has asked for facts: may be a scheduler */
 	uint64_t events_after;
+	struct ckt_peer_trace trace;
 	struct ckt_peer_audited audited; /* the current call, see peer_audit.h */
 };
 

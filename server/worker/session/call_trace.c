@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "rpc/gen/cuda_codec.h"
+#include "rpc/trace_page.h"
 #include "server/worker/driver.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/session/turn.h"
 #include "server/worker/worker.h"
 
 struct ckt_traced {
@@ -34,8 +38,8 @@ struct ckt_traced_event {
 	struct ckt_traced call;
 };
 
-/* Of 10 ms: several times as long as cricketctl takes between two reads. */
-enum { LINGER_LOOKS = 50 };
+/* At the end: what the GPU has not finished by then is counted as dropped. */
+#define GPU_LINGER_NS 500000000
 
 _Atomic bool ckt_call_trace_on;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,6 +54,9 @@ static struct {
 	struct ckt_traced *ring;
 	uint64_t head, tail;
 	uint64_t dropped;
+	uint64_t in_flight;          /* pairs of events of this trace that the GPU has not done */
+	struct ckt_trace_page *page; /* NULL: none, or of a trace that has ended */
+	uint64_t answered;           /* records and dropped ones in the answer that is being sent */
 	struct ckt_traced_event *events; /* stay when the trace ends: the driver's events do */
 	unsigned next_event;             /* pairs are used in turn */
 	CUevent base;                    /* recorded at base_ns */
@@ -71,9 +78,23 @@ bool ckt_call_trace_try_lock(void)
 	return pthread_mutex_trylock(&answer_lock) == 0;
 }
 
-/* Precondition: trace_lock held. */
+static void tell(uint64_t unread)
+{
+	if (trace.page)
+		__atomic_store_n(&trace.page->unread, unread, __ATOMIC_RELAXED);
+}
+
+/* What the server would read if the worker died now.  Precondition: trace_lock held. */
+static void count_unread(void)
+{
+	if (trace.ring)
+		tell(trace.tail - trace.head + trace.dropped + trace.in_flight + trace.answered);
+}
+
+/* The page says for good what nobody has read.  Precondition: trace_lock held. */
 static void stop(void)
 {
+	count_unread();
 	atomic_store(&ckt_call_trace_on, false);
 	free(trace.ring);
 	trace.ring = NULL;
@@ -96,6 +117,7 @@ static void put(const struct ckt_traced *call)
 		trace.dropped++;
 	else
 		trace.ring[trace.tail++ % CKT_CALL_TRACE_RING] = *call;
+	count_unread();
 }
 
 /* ---- What a command is about */
@@ -186,6 +208,7 @@ static void collect_event(struct ckt_traced_event *event)
 		ckt_driver.cuEventQuery(event->end) == CUDA_ERROR_NOT_READY)
 		return;
 	event->state = EVENT_FREE;
+	trace.in_flight -= event->trace == trace.number;
 	if (event->trace != trace.number ||
 		ckt_driver.cuEventElapsedTime(&since, trace.base, event->start) ||
 		ckt_driver.cuEventElapsedTime(&took, event->start, event->end))
@@ -254,6 +277,7 @@ static struct ckt_traced_event *begin_event(struct ckt_wcall *call, const struct
 		event->call.flags |= CKT_TRACED_GPU;
 	} else {
 		trace.dropped++;
+		count_unread();
 	}
 	pthread_mutex_unlock(&trace_lock);
 	return event;
@@ -266,6 +290,8 @@ void ckt_call_trace_issued(struct ckt_traced_event *event)
 	pthread_mutex_lock(&trace_lock);
 	event->state =
 		ckt_driver.cuEventRecord(event->end, event->stream) ? EVENT_FREE : EVENT_ISSUED;
+	trace.in_flight += event->state == EVENT_ISSUED && event->trace == trace.number;
+	count_unread();
 	pthread_mutex_unlock(&trace_lock);
 }
 
@@ -322,24 +348,30 @@ void ckt_call_trace_drop(struct ckt_wcall *call)
 	call->traced = NULL;
 }
 
-static bool unread(void)
+/* Whether a reader of cricketctl's may still come for something. */
+static bool is_unread(int64_t since_ns)
 {
-	bool left = false;
+	int64_t now = ckt_now_ns();
 	pthread_mutex_lock(&trace_lock);
-	for (int i = 0; trace.ring && trace.events && i < CKT_CALL_TRACE_PAIRS; i++)
-		left |= trace.events[i].state == EVENT_ISSUED;
-	left |= trace.ring && trace.head != trace.tail;
+	bool left = trace.ring && !trace.of_client && !idle() &&
+		now - since_ns < CKT_CALL_TRACE_IDLE_NS &&
+		(trace.head != trace.tail || trace.dropped ||
+			(trace.in_flight && now - since_ns < GPU_LINGER_NS));
 	pthread_mutex_unlock(&trace_lock);
 	return left;
 }
 
-void ckt_call_trace_linger(void)
+void ckt_call_trace_linger(struct ckt_worker *worker)
 {
-	/* A client has read its own, or does not care. */
-	for (int i = 0;
-		i < LINGER_LOOKS && atomic_load(&ckt_call_trace_on) && !trace.of_client && unread();
-		i++)
+	int64_t since_ns = ckt_now_ns();
+	while (is_unread(since_ns)) {
+		if (worker && ckt_turns_on())
+			ckt_turn_look(worker, true);
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	/* The last records have been taken, and may not have been sent. */
+	ckt_call_trace_lock();
+	ckt_call_trace_unlock();
 }
 
 /* ---- Requests */
@@ -362,8 +394,11 @@ static int start(bool gpu_time, bool of_client, char message[CKT_MESSAGE_MAX])
 		snprintf(message, CKT_MESSAGE_MAX, "the worker has no memory for a trace");
 		return -ENOMEM;
 	}
+	if (trace.page)
+		munmap(trace.page, CKT_TRACE_PAGE_SIZE);
+	trace.page = NULL;
 	trace.number++;
-	trace.dropped = 0;
+	trace.dropped = trace.in_flight = trace.answered = 0;
 	trace.base_ns = 0;
 	trace.gpu_time = gpu_time;
 	trace.of_client = of_client;
@@ -405,6 +440,7 @@ static void take_records(unsigned most, struct answer *answer)
 	answer->count = count;
 	answer->more = trace.head != trace.tail;
 	answer->dropped = trace.dropped;
+	trace.answered = trace.dropped + count;
 	trace.dropped = 0;
 }
 
@@ -460,6 +496,37 @@ void ckt_call_trace_serve(struct ckt_worker *worker, const ckt_worker_trace_args
 		.more = answer.more,
 		.calls = {answer.count, answer.calls}};
 	pthread_mutex_unlock(&trace_lock);
+}
+
+void ckt_call_trace_sent(bool sent)
+{
+	pthread_mutex_lock(&trace_lock);
+	uint64_t answered = trace.answered;
+	trace.answered = 0;
+	if (!sent)
+		trace.dropped += answered;
+	/* It was the last answer of a trace that was stopped. */
+	if (sent && answered && !trace.ring)
+		tell(0);
+	count_unread();
+	pthread_mutex_unlock(&trace_lock);
+}
+
+int ckt_call_trace_use_page(int fd)
+{
+	struct stat status;
+	if (fstat(fd, &status))
+		return -errno;
+	if (!S_ISREG(status.st_mode) || status.st_size != CKT_TRACE_PAGE_SIZE)
+		return -EINVAL;
+	void *page = mmap(NULL, CKT_TRACE_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	pthread_mutex_lock(&trace_lock);
+	trace.page = page;
+	count_unread();
+	pthread_mutex_unlock(&trace_lock);
+	return 0;
 }
 
 void ckt_call_trace_serve_client(

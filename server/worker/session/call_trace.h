@@ -5,6 +5,8 @@
  *	executor --begin, issued--> call --end (any thread)--> ring --read (control thread)--> cricketctl
  *	                              \--event pair of the stream--> GPU time, once the GPU is done
  *
+ * What nobody has read when the worker ends is counted in a page that the server keeps.
+ *
  * One trace at a time.  Memory is bounded: a ring of CKT_CALL_TRACE_RING records and
  * CKT_CALL_TRACE_PAIRS pairs of events; what does not fit is dropped and counted.  A trace of
  * cricketctl that nobody reads for CKT_CALL_TRACE_IDLE_NS ends by itself; one of the client's own
@@ -37,8 +39,11 @@ struct ckt_traced_event *ckt_call_trace_begin(struct ckt_wcall *call);
 void ckt_call_trace_issued(struct ckt_traced_event *event);
 /* The call is answered; takes call->traced. */
 void ckt_call_trace_end(struct ckt_wcall *call);
-/* The session ends: waits for a moment until its trace is read. */
-void ckt_call_trace_linger(void);
+/*
+ * The session ends: waits until its trace is read, or CKT_CALL_TRACE_IDLE_NS after the last time that somebody
+ * read.  worker: from the executor, which gives turns back meanwhile; NULL: from another thread.
+ */
+void ckt_call_trace_linger(struct ckt_worker *worker);
 /* The call is given up; takes call->traced. */
 void ckt_call_trace_drop(struct ckt_wcall *call);
 
@@ -57,4 +62,8 @@ void ckt_call_trace_serve_client(
 void ckt_call_trace_lock(void);
 void ckt_call_trace_serve(struct ckt_worker *worker, const ckt_worker_trace_args *args,
 	ckt_worker_trace_res *ret_res, char message[CKT_MESSAGE_MAX]);
+/* The answer that was made last has been sent, or has not: what it holds is then dropped. */
+void ckt_call_trace_sent(bool sent);
+/* Of the trace that has begun: where the server reads what would be lost (rpc/trace_page.h).  The descriptor stays the caller's. */
+int ckt_call_trace_use_page(int fd);
 void ckt_call_trace_unlock(void);

@@ -159,7 +159,10 @@ int ckt_worker_serve_trace(struct ckt_request *request)
 		return result;
 	ckt_call_trace_lock();
 	ckt_call_trace_serve(request->worker, &args, &res, message);
+	if (args.action == CKT_TRACE_ACTION_START && !res.status && request->passed_fd >= 0)
+		ckt_call_trace_use_page(request->passed_fd);
 	result = ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_trace_res, &res);
+	ckt_call_trace_sent(!result);
 	ckt_call_trace_unlock();
 	return result;
 }

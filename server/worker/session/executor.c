@@ -314,7 +314,6 @@ static enum progress session_call(struct ckt_worker *worker, struct ckt_wcall *c
 		if (!(call->header.flags & CKT_CALL_BATCHED))
 			send_results(call, NULL, NULL);
 		ckt_wcall_free(call);
-		ckt_call_trace_linger();
 		return PROGRESS_BYE;
 	case CKT_SESSION_STAMPS_END:
 		if (!end_stamps(call)) {
@@ -631,6 +630,7 @@ static void serve(struct ckt_worker *worker)
 		enum progress progress = full ? PROGRESS_NEED_INPUT : run_input(worker);
 		if (progress == PROGRESS_BYE) {
 			ckt_output_flush(&worker->output);
+			ckt_call_trace_linger(worker);
 			ckt_worker_end("the program has ended");
 		}
 		if (progress == PROGRESS_BROKEN) {

@@ -119,11 +119,12 @@ static int encode_trace(uint32_t xid, uint8_t **ret_data, size_t *ret_size)
 		.message = (char *)(worker.message ? worker.message : ""),
 		.trace = worker.trace.trace,
 		.dropped = 5,
-		.more = true,
+		.more = worker.traced_more > 0,
 		.calls = {worker.traced, calls}};
 	for (unsigned i = 0; i < worker.traced; i++)
 		calls[i] = (ckt_traced_call){
 			.name = (char *)"call", .kernel = (char *)"kernel", .bytes = i};
+	worker.traced_more -= worker.traced_more > 0;
 	return ckt_net_encode_reply(
 		xid, 0, (xdrproc_t)xdr_ckt_worker_trace_res, &res, ret_data, ret_size);
 }
@@ -282,6 +283,8 @@ static void serve(struct ckt_source *source, uint32_t events)
 				worker.metrics = passed;
 			else if (header.proc == CKT_WORKER_ACTIVITY && worker.activity == -1)
 				worker.activity = passed;
+			else if (header.proc == CKT_WORKER_TRACE && worker.trace_page == -1)
+				worker.trace_page = passed;
 			else
 				close(passed);
 		}

@@ -41,6 +41,7 @@ extern struct fake_worker {
 	uint64_t commands;
 	/* of a TRACE: the records that it answers, and what it was asked for */
 	unsigned traced;
+	unsigned traced_more; /* answers that say that there is more; the last one does not */
 	struct ckt_worker_trace_args trace;
 	/* the row of STATS beside one call; NULL: "none" */
 	const char *transport;
@@ -52,6 +53,7 @@ extern struct fake_worker {
 	int turn_channel;     /* the same, of turns */
 	int metrics;          /* the same: the latest page of METRICS */
 	int activity;         /* the same, of ACTIVITY */
+	int trace_page;       /* the same, of TRACE */
 	uint32_t step;        /* of the last TOGETHER */
 	unsigned steps_of[8]; /* how many of each */
 	uint32_t fails_on;    /* that step alone has the status; 0: all */

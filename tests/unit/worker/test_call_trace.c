@@ -5,8 +5,13 @@
 #include "server/worker/session/call_trace.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "rpc/trace_page.h"
 #include "server/worker/session/call.h"
 #include "tests/unit/worker/inside.h"
 
@@ -142,7 +147,7 @@ static void test_late(void)
 	ckt_call_trace_end(late);
 	ckt_wcall_free(late);
 	ckt_call_trace_issued(NULL);
-	ckt_call_trace_linger();
+	ckt_call_trace_linger(NULL);
 }
 
 static ckt_gpu_trace_res gpu;
@@ -188,5 +193,104 @@ static void test_of_client(void)
 	ckt_call_trace_unlock();
 }
 
-UNIT_SUITE(call_trace, {"of the client", test_of_client}, {"records", test_records},
+/* As ask, and the answer comes to the server, or does not. */
+static int ask_and(bool sent, ckt_trace_action action, uint64_t trace)
+{
+	int status = ask(action, trace);
+	ckt_call_trace_sent(sent);
+	return status;
+}
+
+/* What nobody has read is in the page, whatever becomes of the worker. */
+static void test_page(void)
+{
+	uint8_t none[8] = {0};
+	int fd = memfd_create("page", MFD_CLOEXEC), small = memfd_create("small", MFD_CLOEXEC);
+	MUST(ftruncate(fd, CKT_TRACE_PAGE_SIZE) || ftruncate(small, 8), 0);
+	const struct ckt_trace_page *page =
+		mmap(NULL, CKT_TRACE_PAGE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	MUST(page != MAP_FAILED, true);
+	IS(ask_and(true, CKT_TRACE_ACTION_START, 0), 0);
+	uint64_t trace = res.trace;
+	command(CKT_PROC_CTX_SYNCHRONIZE, none, 8, 0);
+	IS(ckt_call_trace_use_page(small), -EINVAL);
+	IS(ckt_call_trace_use_page(-1), -EBADF);
+	IS(ckt_call_trace_use_page(fd), 0);
+	IS(page->unread, 1);
+	command(CKT_PROC_CTX_SYNCHRONIZE, none, 8, 0);
+	IS(page->unread, 2);
+	/* Until the answer has been sent; one that has not is a loss, of which the next one tells. */
+	IS(ask(CKT_TRACE_ACTION_READ, trace), 0);
+	IS(res.calls.calls_len, 2);
+	IS(page->unread, 2);
+	ckt_call_trace_sent(false);
+	IS(page->unread, 2);
+	IS(ask_and(true, CKT_TRACE_ACTION_READ, trace), 0);
+	IS(res.calls.calls_len, 0);
+	IS(res.dropped, 2);
+	IS(page->unread, 0);
+	for (unsigned i = 0; i < CKT_CALL_TRACE_RING + 100u; i++)
+		command(CKT_PROC_CTX_SYNCHRONIZE, none, 8, 0);
+	IS(page->unread, CKT_CALL_TRACE_RING + 100);
+	IS(ask_and(true, CKT_TRACE_ACTION_STOP, trace), 0);
+	IS(page->unread, CKT_CALL_TRACE_RING - CKT_TRACED_MAX);
+	while (res.more)
+		MUST(ask_and(true, CKT_TRACE_ACTION_READ, trace), 0);
+	IS(page->unread, 0);
+	/* It is of that trace alone, and has a last word. */
+	IS(ask_and(true, CKT_TRACE_ACTION_START, 0), 0);
+	IS(ckt_call_trace_use_page(fd), 0);
+	command(CKT_PROC_CTX_SYNCHRONIZE, none, 8, 0);
+	IS(ask_and(false, CKT_TRACE_ACTION_STOP, res.trace), 0);
+	IS(page->unread, 1);
+	IS(ask_and(true, CKT_TRACE_ACTION_READ, res.trace), -ESRCH);
+	IS(page->unread, 1);
+	IS(ask_and(true, CKT_TRACE_ACTION_START, 0), 0);
+	command(CKT_PROC_CTX_SYNCHRONIZE, none, 8, 0);
+	IS(ask_and(true, CKT_TRACE_ACTION_STOP, res.trace), 0);
+	IS(page->unread, 1);
+	munmap((void *)page, CKT_TRACE_PAGE_SIZE);
+	close(fd);
+	close(small);
+}
+
+static _Atomic bool lingered;
+
+static void *linger(void *unused)
+{
+	(void)unused;
+	ckt_call_trace_linger(NULL);
+	atomic_store(&lingered, true);
+	return NULL;
+}
+
+/* At the end a reader that comes late still gets everything, and its answer. */
+static void test_linger(void)
+{
+	uint8_t none[8] = {0};
+	pthread_t thread;
+	IS(ask_and(true, CKT_TRACE_ACTION_START, 0), 0);
+	uint64_t trace = res.trace;
+	command(CKT_PROC_CTX_SYNCHRONIZE, none, 8, 0);
+	MUST(pthread_create(&thread, NULL, linger, NULL), 0);
+	poll(NULL, 0, 1000);
+	NO(atomic_load(&lingered));
+	/* It is over only once the answer is on its way. */
+	ckt_worker_trace_args args = {.action = CKT_TRACE_ACTION_READ, .trace = trace};
+	ckt_call_trace_lock();
+	ckt_call_trace_serve(&ckt_worker, &args, &res, message);
+	IS(res.calls.calls_len, 1);
+	poll(NULL, 0, 100);
+	NO(atomic_load(&lingered));
+	ckt_call_trace_sent(true);
+	ckt_call_trace_unlock();
+	pthread_join(thread, NULL);
+	YES(atomic_load(&lingered));
+	/* Somebody who has read everything is not waited for. */
+	linger(NULL);
+	IS(ask_and(true, CKT_TRACE_ACTION_STOP, trace), 0);
+}
+
+UNIT_SUITE(call_trace, {"page", test_page}, {"linger", test_linger},
+	{"of the client", test_of_client}, {"records", test_records},
 	{"one at a time", test_one_at_a_time}, {"bound", test_bound}, {"late", test_late})
