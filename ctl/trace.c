@@ -112,18 +112,24 @@ static int record(const struct ckt_ctl_args *args, struct tracer *tracer)
 		.action = CKT_TRACE_ACTION_START,
 		.gpu_time = args->gpu_time};
 	status = ask(tracer, CKT_CONTROL_TRACE, &more);
-	if (status == CKT_EXIT_DONE)
+	bool began = status == CKT_EXIT_DONE;
+	if (began)
 		status = follow(tracer, &set);
-	if (status != CKT_EXIT_DONE) {
+	bool cut = began && status == CKT_EXIT_NO_SERVER;
+	if (status != CKT_EXIT_DONE && !cut) {
 		ckt_ctl_trace_file_drop(&tracer->file);
 		return status;
 	}
-	status = ckt_ctl_trace_file_keep(&tracer->file);
-	if (status == CKT_EXIT_DONE)
+	if (cut)
+		fprintf(stderr,
+			"cricketctl: the trace ends here: its last records are missing, and nobody "
+			"counts them\n");
+	int kept = ckt_ctl_trace_file_keep(&tracer->file);
+	if (kept == CKT_EXIT_DONE)
 		printf("session %s: %llu records in %s, %llu dropped\n", args->words[0],
 			(unsigned long long)tracer->file.calls, args->output,
 			(unsigned long long)tracer->file.dropped);
-	return status;
+	return cut ? status : kept;
 }
 
 int ckt_ctl_trace(const struct ckt_ctl_args *args)

@@ -314,6 +314,19 @@ class Trace(Whole):
                 self.assertEqual(events(file)[-1]["args"]["dropped_records"], dropped)
                 self.assertNotIn("mem_free", [e["name"] for e in calls(file)])
 
+    def test_server_gone(self):
+        """What the tracer has read by then stays."""
+        server = self.server("s")
+        program, session = self.start(server)
+        tracer, file = self.trace(server, session)
+        server.kill()
+        out, err = tracer.communicate(timeout=60)
+        self.assertEqual(tracer.returncode, 3, err)
+        self.assertIn("its last records are missing", err)
+        self.assertRegex(out, r"^session \w+: \d+ records in \S+, \d+ dropped\n$")
+        self.assertEqual(events(file)[-1]["name"], "cricket_trace_end")
+        self.finish(program)
+
     def test_interrupted(self):
         """Ctrl-C ends it with a whole file; the next one can begin; the program notices nothing."""
         server = self.server("s")
