@@ -26,6 +26,7 @@ static const uint8_t nothing[1];
 /* By procedure; those without a routine have no arguments. */
 static const struct control_routine calls[] = {
 	[CKT_CONTROL_LIST] = ROUTINE(ckt_control_list_args),
+	[CKT_CONTROL_LIST2] = ROUTINE(ckt_control_list_args),
 	[CKT_CONTROL_KILL] = ROUTINE(ckt_control_session_args),
 	[CKT_CONTROL_STATS] = ROUTINE(ckt_control_session_args),
 	[CKT_CONTROL_CHECKPOINT] = ROUTINE(ckt_control_checkpoint_args),

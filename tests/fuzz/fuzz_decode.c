@@ -232,6 +232,7 @@ static const struct {
 	PROTOCOL(ckt_control_decide_args),
 	PROTOCOL(ckt_control_decide_res),
 	PROTOCOL(ckt_control_facts_res),
+	PROTOCOL(ckt_control_list2_res),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };

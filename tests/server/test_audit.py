@@ -26,6 +26,7 @@ CALLS = {
     "null": (b"", None, None, "ok"),
     "info": (b"", None, None, "ok"),
     "list": (text(""), None, None, "ok"),
+    "list2": (text(""), None, None, "ok"),
     "stats": (("SESSION",), "SESSION", None, "ok"),
     "checkpoint": (("SESSION", u32(0) + u32(1000)), "SESSION", None, "refused"),  # no broker came along
     "restore": (u32(-1), None, None, "refused"),

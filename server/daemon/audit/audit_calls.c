@@ -29,6 +29,7 @@ static const struct procedure procedures[] = {
 	[CKT_CONTROL_NULL] = {"null"},
 	[CKT_CONTROL_INFO] = {"info"},
 	[CKT_CONTROL_LIST] = {"list"},
+	[CKT_CONTROL_LIST2] = {"list2"},
 	[CKT_CONTROL_KILL] = {"kill", ANSWER_RESULT, AT(ckt_control_session_args, session)},
 	[CKT_CONTROL_STATS] = {"stats", ANSWER_RESULT, AT(ckt_control_session_args, session)},
 	[CKT_CONTROL_CHECKPOINT] = {"checkpoint", ANSWER_RESULT,

@@ -156,6 +156,17 @@ struct list {
 	struct ckt_peer *peer;
 	unsigned asked; /* answers still to come, and one for the asking itself */
 	char after[CKT_SESSION_ID_SIZE + 1];
+	unsigned answered_count;
+	uint64_t answered[CKT_CONTROL_LIST_MAX]; /* serials of the sessions whose workers did */
+};
+
+/* What an answer is made of. */
+struct page {
+	ckt_control_session sessions[CKT_CONTROL_LIST_MAX];
+	bool_t answered[CKT_CONTROL_LIST_MAX];
+	char notes[CKT_CONTROL_LIST_MAX][NOTE_SIZE];
+	u_int count;
+	bool more; /* than there was room for */
 };
 
 ckt_control_session ckt_control_describe(const struct ckt_session *session)
@@ -187,29 +198,73 @@ static bool listed(const struct list *list, const struct ckt_session *session)
 	return strcmp(session->id, list->after) > 0 && ckt_peer_may_session(list->peer, session);
 }
 
-/* True if there was room for it. */
-static bool add_asleep(struct list *list, const struct ckt_sleeper *sleeper,
-	ckt_control_session *sessions, u_int *count, char (*notes)[NOTE_SIZE])
+/* Of a session that starts or ends the server itself knows the state. */
+static bool is_of_now(const struct list *list, const struct ckt_session *session)
+{
+	bool found = session->phase != CKT_SESSION_LIVE;
+	for (unsigned i = 0; i < list->answered_count && !found; i++)
+		found = list->answered[i] == session->serial;
+	return found;
+}
+
+static void add(struct page *page, ckt_control_session session, bool answered)
+{
+	page->sessions[page->count] = session;
+	page->answered[page->count++] = answered;
+}
+
+static void add_asleep(
+	const struct list *list, const struct ckt_sleeper *sleeper, struct page *page)
 {
 	if (strcmp(sleeper->chain->id, list->after) <= 0 ||
 		!ckt_peer_may(list->peer, sleeper->owner))
-		return true;
-	if (*count == CKT_CONTROL_LIST_MAX)
-		return false;
-	ckt_sleep_describe(sleeper, notes[*count], NOTE_SIZE);
-	sessions[*count] = (ckt_control_session){.session = sleeper->chain->id,
-		.program_name = (char *)sleeper->program,
-		.client = (char *)sleeper->host,
-		.client_pid = sleeper->client_pid,
-		.uid = sleeper->owner,
-		.gpu = sleeper->gpu,
-		.state = CKT_STATE_ASLEEP,
-		.started = (u_quad_t)sleeper->started,
-		.generation = sleeper->generation,
-		.executed = sleeper->executed,
-		.note = notes[*count]};
-	++*count;
-	return true;
+		return;
+	page->more |= page->count == CKT_CONTROL_LIST_MAX;
+	if (page->count == CKT_CONTROL_LIST_MAX)
+		return;
+	char *note = page->notes[page->count];
+	ckt_sleep_describe(sleeper, note, NOTE_SIZE);
+	add(page,
+		(ckt_control_session){.session = sleeper->chain->id,
+			.program_name = (char *)sleeper->program,
+			.client = (char *)sleeper->host,
+			.client_pid = sleeper->client_pid,
+			.uid = sleeper->owner,
+			.gpu = sleeper->gpu,
+			.state = CKT_STATE_ASLEEP,
+			.started = (u_quad_t)sleeper->started,
+			.generation = sleeper->generation,
+			.executed = sleeper->executed,
+			.note = note},
+		true);
+}
+
+static void fill(const struct list *list, struct page *page)
+{
+	const struct ckt_sleeper *asleep = ckt_sleep_first();
+	for (struct ckt_session *session = list->peer->server->sessions; session;
+		session = session->next) {
+		for (; asleep && strcmp(asleep->chain->id, session->id) < 0; asleep = asleep->next)
+			add_asleep(list, asleep, page);
+		if (!listed(list, session))
+			continue;
+		if (page->count < CKT_CONTROL_LIST_MAX)
+			add(page, ckt_control_describe(session), is_of_now(list, session));
+		else
+			page->more = true;
+	}
+	for (; asleep; asleep = asleep->next)
+		add_asleep(list, asleep, page);
+}
+
+static void reply(struct ckt_peer *peer, struct page *page)
+{
+	ckt_control_list2_res res = {.list = {{page->count, page->sessions}, page->more},
+		.answered = {page->count, page->answered}};
+	if (peer->proc == CKT_CONTROL_LIST2)
+		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_list2_res, &res);
+	else
+		ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_list_res, &res.list);
 }
 
 static void list_answered(struct list *list)
@@ -217,31 +272,16 @@ static void list_answered(struct list *list)
 	if (--list->asked)
 		return;
 	struct ckt_peer *peer = list->peer;
-	ckt_control_session *sessions = calloc(CKT_CONTROL_LIST_MAX, sizeof *sessions);
-	static char notes[CKT_CONTROL_LIST_MAX][NOTE_SIZE];
-	ckt_control_list_res res = {.sessions = {0, sessions}};
-	const struct ckt_sleeper *asleep = sessions ? ckt_sleep_first() : NULL;
-	for (struct ckt_session *session = peer->server->sessions; sessions && session;
-		session = session->next) {
-		for (; asleep && strcmp(asleep->chain->id, session->id) < 0; asleep = asleep->next)
-			res.more |= !add_asleep(
-				list, asleep, sessions, &res.sessions.sessions_len, notes);
-		if (!listed(list, session))
-			continue;
-		if (res.sessions.sessions_len < CKT_CONTROL_LIST_MAX)
-			sessions[res.sessions.sessions_len++] = ckt_control_describe(session);
-		else
-			res.more = true;
-	}
-	for (; asleep; asleep = asleep->next)
-		res.more |= !add_asleep(list, asleep, sessions, &res.sessions.sessions_len, notes);
+	struct page *page = calloc(1, sizeof *page);
+	if (page)
+		fill(list, page);
 	if (ckt_peer_release(peer)) {
-		if (sessions)
-			ckt_peer_reply(peer, (xdrproc_t)xdr_ckt_control_list_res, &res);
+		if (page)
+			reply(peer, page);
 		else
 			ckt_peer_close(peer);
 	}
-	free(sessions);
+	free(page);
 	free(list);
 }
 
@@ -257,8 +297,11 @@ void ckt_control_keep_status(
 
 static void list_status(struct ckt_session *session, void *context, int error, void *result)
 {
+	struct list *list = context;
 	ckt_control_keep_status(session, error, result);
-	list_answered(context);
+	if (!error)
+		list->answered[list->answered_count++] = session->serial;
+	list_answered(list);
 }
 
 int ckt_control_ask_status(struct ckt_session *session, ckt_request_done done, void *context)
@@ -634,6 +677,7 @@ static const struct call calls[] = {
 	[CKT_CONTROL_NULL] = {NULL, finish_void},
 	[CKT_CONTROL_INFO] = {NULL, call_info},
 	[CKT_CONTROL_LIST] = {(xdrproc_t)xdr_ckt_control_list_args, call_list},
+	[CKT_CONTROL_LIST2] = {(xdrproc_t)xdr_ckt_control_list_args, call_list},
 	[CKT_CONTROL_KILL] = {(xdrproc_t)xdr_ckt_control_session_args, call_kill},
 	[CKT_CONTROL_STATS] = {(xdrproc_t)xdr_ckt_control_session_args, call_stats},
 	[CKT_CONTROL_TRACE] = {(xdrproc_t)xdr_ckt_control_trace_args, ckt_control_trace},

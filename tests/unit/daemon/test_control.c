@@ -58,6 +58,65 @@ static void test_select(void)
 	session_drop(other);
 }
 
+/* What the session tells is copied over the wire, and a worker's status takes its place: that is the heap's. */
+static struct ckt_session *listed_new(const char *id)
+{
+	struct ckt_session *session = session_new(id);
+	session->status.program_name = strdup("program");
+	session->status.client = strdup("");
+	session->status.note = strdup("");
+	session->status.session = strdup("");
+	return session;
+}
+
+static void listed_drop(struct ckt_session *session)
+{
+	xdr_free((xdrproc_t)xdr_ckt_worker_status_res, (char *)&session->status);
+	session_drop(session);
+}
+
+/* LIST2, which tells that of three sessions these answered. */
+static void answered_are(int fd, const char *after, const bool *answered, u_int count)
+{
+	ckt_control_list_args args = {.after = (char *)after};
+	ckt_control_list2_res res = {0};
+	YES(control(fd, CKT_CONTROL_LIST2, (xdrproc_t)xdr_ckt_control_list_args, &args, -1,
+		(xdrproc_t)xdr_ckt_control_list2_res, &res));
+	MUST(res.list.sessions.sessions_len, count);
+	MUST(res.answered.answered_len, count);
+	for (u_int i = 0; i < count; i++)
+		IS(res.answered.answered_val[i], answered[i]);
+	NO(res.list.more);
+	xdr_free((xdrproc_t)xdr_ckt_control_list2_res, (char *)&res);
+}
+
+/* Whether workers answered; who starts is not asked, and the server knows that by itself. */
+static void test_answered(void)
+{
+	struct ckt_session *a = listed_new("0000000000f6"), *b = listed_new("0000000000f7"),
+			   *starting = listed_new("0000000000f8");
+	int fd = control_new();
+	starting->phase = CKT_SESSION_STARTING;
+	answered_are(fd, "", (const bool[]){true, true, true}, 3);
+	worker.silent_on = CKT_WORKER_STATUS;
+	answered_are(fd, "", (const bool[]){false, false, true}, 3);
+	answered_are(fd, "0000000000f6", (const bool[]){false, true}, 2);
+	worker.silent_on = 0;
+	worker.garbage = true;
+	answered_are(fd, "0000000000f6", (const bool[]){false, true}, 2);
+	worker.garbage = false;
+	answered_are(fd, "0000000000f6", (const bool[]){true, true}, 2);
+	/* Who ends by the time of the answer is known to end. */
+	b->phase = CKT_SESSION_ENDING;
+	answered_are(fd, "0000000000f6", (const bool[]){true, true}, 2);
+	b->phase = starting->phase = CKT_SESSION_LIVE;
+	close(fd);
+	run_for(3);
+	listed_drop(a);
+	listed_drop(b);
+	listed_drop(starting);
+}
+
 static void test_obstacles(void)
 {
 	char buffer[CKT_MESSAGE_MAX];
@@ -183,5 +242,5 @@ static void test_garbage(void)
 	run_for(3);
 }
 
-UNIT_SUITE(control, {"select", test_select}, {"obstacles", test_obstacles},
-	{"checkpoint", test_checkpoint}, {"garbage", test_garbage})
+UNIT_SUITE(control, {"select", test_select}, {"answered", test_answered},
+	{"obstacles", test_obstacles}, {"checkpoint", test_checkpoint}, {"garbage", test_garbage})
