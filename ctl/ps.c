@@ -120,6 +120,7 @@ static const ckt_control_connection *connection_of(
 struct beside {
 	const char *job; /* NULL: none */
 	const char *owner, *project;
+	const bool_t *answered;                   /* whether its worker did; NULL: not known */
 	const ckt_control_connection *connection; /* NULL: not known */
 	const ckt_control_connections_res *connections;
 	const struct ckt_ctl_turns *turns;
@@ -144,6 +145,8 @@ static json_t *session_json(const ckt_control_session *session, const struct bes
 	json_object_set_new(
 		object, "memory_bytes", json_integer((json_int_t)session->memory_bytes));
 	json_object_set_new(object, "state", json_string(ckt_ctl_state_name(session->state)));
+	json_object_set_new(object, "answered",
+		beside->answered ? json_boolean(*beside->answered) : json_null());
 	json_object_set_new(object, "started",
 		json_string(ckt_ctl_time_text(session->started, started, sizeof started)));
 	json_object_set_new(object, "job", job ? ckt_ctl_json_text(job) : json_null());
@@ -190,13 +193,14 @@ static void session_line(const ckt_control_session *session, const struct beside
 	const char *job = beside->job;
 	char clean_job[CKT_JOB_NAME_MAX + 1], program[CKT_NAME_MAX + 1],
 		client[CKT_ADDRESS_MAX + 1], memory[32], started[64], note[CKT_MESSAGE_MAX + 1],
-		clean_owner[80], transport[32];
+		clean_owner[80], transport[32], state[32];
+	snprintf(state, sizeof state, "%s%s", ckt_ctl_state_name(session->state),
+		beside->answered && !*beside->answered ? "?" : "");
 	printf("%-12s  %-20s %-20s %7u %3d %9s  %-9s %-20s  %-6s  %s%s%s\n", session->session,
 		ckt_ctl_clean(session->program_name, program, sizeof program),
 		ckt_ctl_clean(session->client, client, sizeof client), session->client_pid,
 		session->gpu, ckt_ctl_size_text(session->memory_bytes, memory, sizeof memory),
-		ckt_ctl_state_name(session->state),
-		ckt_ctl_time_text(session->started, started, sizeof started),
+		state, ckt_ctl_time_text(session->started, started, sizeof started),
 		transport_text(beside->connection, transport, sizeof transport),
 		ckt_ctl_clean(beside->owner, clean_owner, sizeof clean_owner), job ? "  " : "",
 		job ? ckt_ctl_clean(job, clean_job, sizeof clean_job) : "");
@@ -212,9 +216,10 @@ static void session_line(const ckt_control_session *session, const struct beside
 }
 
 /* Prints the sessions of one answer, or adds them to the list.  beside: what is the same for all. */
-static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_res *res,
+static void print_page(const struct ckt_ctl_args *args, const ckt_control_list2_res *page,
 	struct beside beside, const struct jobs *jobs, json_t *list)
 {
+	const ckt_control_list_res *res = &page->list;
 	struct ckt_ctl_owners owners;
 	uint32_t numbers[CKT_CONTROL_LIST_MAX];
 	for (u_int i = 0; i < res->sessions.sessions_len; i++)
@@ -225,6 +230,7 @@ static void print_page(const struct ckt_ctl_args *args, const ckt_control_list_r
 		beside.job = job_of(jobs, session->session);
 		beside.owner = ckt_ctl_owner_name(&owners, i, session->uid);
 		beside.project = ckt_ctl_owner_project(&owners, i);
+		beside.answered = ckt_ctl_answered(page, i);
 		beside.connection = connection_of(beside.connections, session->session);
 		if (args->json)
 			json_array_append_new(list, session_json(session, &beside));
@@ -303,12 +309,9 @@ static int print_pages(const struct ckt_ctl_args *args, struct ckt_ctl_server *s
 	struct ckt_ctl_pages pages = {0};
 	bool more = true;
 	for (unsigned page = 0; more; page++) {
-		ckt_control_list_args list_args = {.after = pages.after};
-		ckt_control_list_res res = {0};
+		ckt_control_list2_res res = {0};
 		ckt_control_connections_res connections;
-		int status = ckt_ctl_call(server, CKT_CONTROL_LIST,
-			(xdrproc_t)xdr_ckt_control_list_args, &list_args,
-			(xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
+		int status = ckt_ctl_list(server, pages.after, TIMEOUT_MS, &res);
 		if (status != CKT_EXIT_DONE)
 			return status;
 		if (!page)
@@ -324,10 +327,10 @@ static int print_pages(const struct ckt_ctl_args *args, struct ckt_ctl_server *s
 				.watched = &listing->watched},
 			&listing->jobs, listing->list);
 		xdr_free((xdrproc_t)xdr_ckt_control_connections_res, (char *)&connections);
-		u_int count = res.sessions.sessions_len;
-		status = ckt_ctl_pages_turn(&pages, server, res.more,
-			count ? res.sessions.sessions_val[count - 1].session : NULL, &more);
-		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+		u_int count = res.list.sessions.sessions_len;
+		status = ckt_ctl_pages_turn(&pages, server, res.list.more,
+			count ? res.list.sessions.sessions_val[count - 1].session : NULL, &more);
+		xdr_free((xdrproc_t)xdr_ckt_control_list2_res, (char *)&res);
 		if (status != CKT_EXIT_DONE)
 			return status;
 	}

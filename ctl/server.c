@@ -171,17 +171,74 @@ int ckt_ctl_connect_near(const struct ckt_ctl_args *args, struct ckt_ctl_server 
 	return connect_to(args, true, ret_server);
 }
 
-int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args,
-	xdrproc_t xdr_result, void *ret_result, int timeout_ms, int pass_fd)
+/* The exit code for what became of a call, said. */
+static int said(const struct ckt_ctl_server *server, int result)
 {
-	int64_t deadline_ms = timeout_ms < 0 ? -1 : ckt_net_now_ms() + timeout_ms;
-	int result = ckt_net_call(server->fd, CRICKET_CONTROL_PROG, proc, xdr_args, args,
-		xdr_result, ret_result, deadline_ms, pass_fd);
 	if (!result)
 		return CKT_EXIT_DONE;
 	fprintf(stderr, "cricketctl: the server at %s does not answer: %s\n", server->address,
 		strerror(-result));
 	return CKT_EXIT_NO_SERVER;
+}
+
+int ckt_ctl_call(struct ckt_ctl_server *server, uint32_t proc, xdrproc_t xdr_args, void *args,
+	xdrproc_t xdr_result, void *ret_result, int timeout_ms, int pass_fd)
+{
+	int64_t deadline_ms = timeout_ms < 0 ? -1 : ckt_net_now_ms() + timeout_ms;
+	return said(server,
+		ckt_net_call(server->fd, CRICKET_CONTROL_PROG, proc, xdr_args, args, xdr_result,
+			ret_result, deadline_ms, pass_fd));
+}
+
+/* Over a connection of its own, because an older server ends it, and the caller's may hold something. */
+static int find_procedure(struct ckt_ctl_server *server, ckt_control_list_args *args,
+	int64_t deadline_ms, ckt_control_list2_res *ret_page)
+{
+	struct ckt_ctl_server other;
+	char ignored[1200];
+	if (try_address(server->address, &other, ignored, sizeof ignored) != CKT_EXIT_DONE)
+		return -ENOTCONN;
+	int result = ckt_net_call(other.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_LIST2,
+		(xdrproc_t)xdr_ckt_control_list_args, args, (xdrproc_t)xdr_ckt_control_list2_res,
+		ret_page, deadline_ms, -1);
+	ckt_ctl_disconnect(&other);
+	if (result != -ETIMEDOUT)
+		server->list_procedure = result ? CKT_CONTROL_LIST : CKT_CONTROL_LIST2;
+	return result;
+}
+
+int ckt_ctl_list_page(struct ckt_ctl_server *server, const char *after, int timeout_ms,
+	ckt_control_list2_res *ret_page)
+{
+	ckt_control_list_args args = {.after = (char *)after};
+	int64_t deadline_ms = ckt_net_now_ms() + timeout_ms;
+	bool found = server->list_procedure;
+	int result = found ? 0 : find_procedure(server, &args, deadline_ms, ret_page);
+	if (server->list_procedure == CKT_CONTROL_LIST)
+		return ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_LIST,
+			(xdrproc_t)xdr_ckt_control_list_args, &args,
+			(xdrproc_t)xdr_ckt_control_list_res, &ret_page->list, deadline_ms, -1);
+	if (found)
+		result = ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_LIST2,
+			(xdrproc_t)xdr_ckt_control_list_args, &args,
+			(xdrproc_t)xdr_ckt_control_list2_res, ret_page, deadline_ms, -1);
+	if (!result && ret_page->answered.answered_len != ret_page->list.sessions.sessions_len) {
+		xdr_free((xdrproc_t)xdr_ckt_control_list2_res, (char *)ret_page);
+		*ret_page = (ckt_control_list2_res){0};
+		result = -EPROTO;
+	}
+	return result;
+}
+
+int ckt_ctl_list(struct ckt_ctl_server *server, const char *after, int timeout_ms,
+	ckt_control_list2_res *ret_page)
+{
+	return said(server, ckt_ctl_list_page(server, after, timeout_ms, ret_page));
+}
+
+const bool_t *ckt_ctl_answered(const ckt_control_list2_res *page, u_int i)
+{
+	return i < page->answered.answered_len ? &page->answered.answered_val[i] : NULL;
 }
 
 int ckt_ctl_pages_next(struct ckt_ctl_pages *pages, bool more, const char *last)

@@ -19,6 +19,8 @@ struct ckt_ctl_server {
 	int fd;
 	bool is_unix;
 	char address[CKT_ADDRESS_TEXT_MAX]; /* for messages */
+	/* Which of the two it lists sessions by; 0: not known yet. */
+	uint32_t list_procedure;
 };
 
 /* An exit code, with the reason in ret_message (cause and remedy in one sentence). */
@@ -57,6 +59,20 @@ int ckt_ctl_pages_next(struct ckt_ctl_pages *pages, bool more, const char *last)
 /* The same, as exit code, said; *ret_more: whether to ask. */
 int ckt_ctl_pages_turn(struct ckt_ctl_pages *pages, const struct ckt_ctl_server *server, bool more,
 	const char *last, bool *ret_more);
+/*
+ * The page of sessions behind `after`, zeroed by the caller and freed with xdr_free.  A server of an
+ * earlier version does not tell which workers answered: then `answered` is empty.  0 or -errno.
+ */
+int ckt_ctl_list_page(struct ckt_ctl_server *server, const char *after, int timeout_ms,
+	ckt_control_list2_res *ret_page);
+/* The same, as exit code, said. */
+int ckt_ctl_list(struct ckt_ctl_server *server, const char *after, int timeout_ms,
+	ckt_control_list2_res *ret_page);
+/*
+ * Whether the worker of session i of a page answered.  If not, the state is what was last known, and
+ * nothing can be decided by it.  NULL: the server does not tell.
+ */
+const bool_t *ckt_ctl_answered(const ckt_control_list2_res *page, u_int i);
 /* The exit code for the server's result; prints a refusal. */
 int ckt_ctl_result(const ckt_control_result *result);
 /*

@@ -556,7 +556,7 @@ class Life(ServerTest):
         self.start(env={"CRICKET_SOFT_FAKE": "garbage"})
         with wire.Peer(self.socket) as peer:
             session = peer.hello(wire.NEW)[1]
-            self.assertEqual([s["session"] for s in self.ps()], [session], "listed as it was known last")
+            self.assertEqual([(s["session"], s["answered"]) for s in self.ps()], [(session, False)], "listed as it was known last")
             self.assertEqual([s["session"] for s in self.ps()], [session])
 
     def test_slow_start_holds_nobody_up(self):
@@ -565,7 +565,7 @@ class Life(ServerTest):
         with wire.Peer(self.socket) as peer:
             wire.write_record(peer.sock, peer.hello_bytes(wire.NEW))
             wait_until(lambda: any(name.endswith(".sock") for name in os.listdir(self.socket + ".d")))
-            self.assertEqual([s["state"] for s in self.ps()], ["starting"])
+            self.assertEqual([(s["state"], s["answered"]) for s in self.ps()], [("starting", True)])
             open(go, "w").close()
             self.assertEqual(wire.parse_reply(wire.read_record(peer.sock), peer.xid)[1].u32(), wire.OK)
         # One that hangs up while it waits leaves no worker.
@@ -717,7 +717,7 @@ class Ctl(ServerTest):
             listing = json.loads(self.ctl("ps", "--json").stdout)
             self.assertEqual(list(listing), ["sessions", "warm"])
             (entry,) = listing["sessions"]
-            self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "started", "job", "owner", "project",
+            self.assertEqual(list(entry), ["session", "program", "client", "pid", "gpu", "memory_bytes", "state", "answered", "started", "job", "owner", "project",
                                            "transport", "lanes", "turns", "sharing", "waits", "swapping", "share_percent", "swapped_bytes", "waiting_ms", "switches", "note"])
             self.assertEqual((entry["session"], entry["client"], entry["pid"], entry["gpu"], entry["memory_bytes"], entry["state"]),
                              (session, "a-host", 99, 0, 4096, "running"))
@@ -735,6 +735,28 @@ class Ctl(ServerTest):
             self.assertEqual(self.ctl("ps", server="a:b:c:").returncode, 3)
             self.assertEqual(self.ctl("kill", session[:4]).returncode, 0)
             self.assertEqual(self.ctl("kill", session).returncode, 4)
+
+    def test_silent_worker(self):
+        """A worker that stands still is marked, with what was last known; another one is not."""
+        self.start()
+        peers, (one, other) = connected(self.socket, 2)
+
+        def told():
+            return {s["session"]: (s["state"], s["answered"]) for s in self.ps()}
+
+        wait_until(lambda: told() == {one: ("running", True), other: ("running", True)})
+        pid = self.worker_of(one)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            # The machine may make the other one wait, too.
+            wait_until(lambda: told() == {one: ("running", False), other: ("running", True)})
+            wait_until(lambda: sorted(re.findall(r"^([0-9a-f]{12}) .*  (running\S*) ", self.ctl("ps").stdout, re.M)) ==
+                       sorted([(one, "running?"), (other, "running")]))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: told() == {one: ("running", True), other: ("running", True)})
+        for peer in peers:
+            peer.close()
 
     def test_server_option_and_default(self):
         self.start()

@@ -70,6 +70,8 @@ class Versions(Whole):
                 program, session = self.program(client, server)
                 for ctl in BOTH:
                     self.assertEqual([s["session"] for s in json.loads(self.ctl_of(ctl, server, "ps", "--json"))["sessions"]], [session])
+                    if (ctl, version) == (NEW, NEW):
+                        self.assertIn(json.loads(self.ctl_of(ctl, server, "ps", "--json"))["sessions"][0]["answered"], (False, True))
                     self.assertIn(session, self.ctl_of(ctl, server, "ps"))
                     self.assertTrue(json.loads(self.ctl_of(ctl, server, "stats", session, "--json"))["calls"])
                     json.loads(self.ctl_of(ctl, server, "info", "--json"))

@@ -17,6 +17,7 @@
 #include "rpc/control.h"
 #include "rpc/net.h"
 #include "rpc/wire.h"
+#include "rpc/worker.h"
 
 static ckt_control_session sessions[2] = {
 	{.session = (char *)"0123456789ab",
@@ -51,6 +52,11 @@ static bool list(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret
 	return true;
 }
 
+/* The same in one page: the first one's worker has answered, the second one's has not. */
+static bool_t answered[2] = {true, false};
+static ckt_control_list2_res both = {
+	.list = {.sessions = {2, sessions}}, .answered = {2, answered}};
+
 static ckt_control_job job = {(char *)"0123456789ab", (char *)"mine"};
 static ckt_control_jobs_res jobs = {.sessions = {1, &job}};
 
@@ -77,9 +83,9 @@ static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 static void test_json(void)
 {
 	static const char *const keys[] = {"session", "program", "client", "pid", "gpu",
-		"memory_bytes", "state", "started", "job", "owner", "project", "transport", "lanes",
-		"turns", "sharing", "waits", "swapping", "share_percent", "swapped_bytes",
-		"waiting_ms", "switches", "note"};
+		"memory_bytes", "state", "answered", "started", "job", "owner", "project",
+		"transport", "lanes", "turns", "sharing", "waits", "swapping", "share_percent",
+		"swapped_bytes", "waiting_ms", "switches", "note"};
 	static ckt_control_watched one = {.session = {.session = (char *)"0123456789ab",
 						  .program_name = (char *)"",
 						  .client = (char *)"",
@@ -144,12 +150,33 @@ static void test_json(void)
 	IS(json_integer_value(json_object_get(first, "waiting_ms")), 40);
 	YES(json_is_null(json_object_get(first, "switches")));
 	YES(json_is_null(json_object_get(json_array_get(array_of_sessions, 1), "waiting_ms")));
+	/* It does not tell who answered. */
+	YES(json_is_null(json_object_get(first, "answered")));
 	json_decref(json);
-	IS(seen_count, 18);
+	IS(seen_count, 19);
 	/* An older server ends that connection. */
 	replies[CKT_CONTROL_WARM].answer = hang_up;
 	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
 	HAS(out, "\"warm\": null");
+}
+
+static void test_answered(void)
+{
+	begin();
+	replies[CKT_CONTROL_LIST2] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_list2_res, &both, NULL};
+	sessions[1].state = CKT_STATE_DETACHED;
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){.json = true}, NULL), CKT_EXIT_DONE);
+	json_t *json = json_loads(out, 0, NULL), *array = json_object_get(json, "sessions"),
+	       *second = json_array_get(array, 1);
+	YES(json_is_true(json_object_get(json_array_get(array, 0), "answered")));
+	YES(json_is_false(json_object_get(second, "answered")));
+	TEXT(json_string_value(json_object_get(second, "state")), "detached");
+	json_decref(json);
+	IS(run(ckt_ctl_ps, (struct ckt_ctl_args){0}, NULL), CKT_EXIT_DONE);
+	HAS(out, "  running   ");
+	HAS(out, "  detached? ");
+	sessions[1].state = 99;
 }
 
 static void test_text(void)
@@ -238,4 +265,5 @@ static void test_endless(void)
 	IS(asked_for, CKT_CTL_PAGES_MAX);
 }
 
-UNIT_SUITE(ps, {"json", test_json}, {"text", test_text}, {"endless", test_endless})
+UNIT_SUITE(ps, {"json", test_json}, {"answered", test_answered}, {"text", test_text},
+	{"endless", test_endless})

@@ -3,6 +3,7 @@
  * ctl/server.c: the connection to a server: exit codes and sentences for every way in which there
  * is none.
  */
+#include <errno.h>
 #include <rpc/rpc.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,5 +154,59 @@ static void test_call(void)
 		CKT_EXIT_NO_SERVER);
 }
 
+static int page(struct ckt_ctl_server *server, ckt_control_list2_res *ret_page)
+{
+	memset(ret_page, 0, sizeof *ret_page);
+	return ckt_ctl_list_page(server, "", 30000, ret_page);
+}
+
+/* By LIST2, and by LIST of an older server, which ends only the connection that asks for the other. */
+static void test_list(void)
+{
+	static ckt_control_session session = {.session = (char *)"0123456789ab",
+		.program_name = (char *)"",
+		.client = (char *)"",
+		.note = (char *)""};
+	static bool_t silent = false;
+	static ckt_control_list2_res new = {
+		.list = {.sessions = {1, &session}}, .answered = {1, &silent}};
+	static const uint32_t old_calls[] = {CKT_CONTROL_LIST2, CKT_CONTROL_LIST, CKT_CONTROL_LIST},
+			      new_calls[] = {CKT_CONTROL_LIST2, CKT_CONTROL_LIST2};
+	struct ckt_ctl_args args = {.server = address};
+	struct ckt_ctl_server server;
+	ckt_control_list2_res res;
+	char message[1200];
+	begin();
+	replies[CKT_CONTROL_LIST2].answer = hang_up;
+	replies[CKT_CONTROL_LIST] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_list_res, &new.list, NULL};
+	IS(ckt_ctl_try_connect(&args, &server, message, sizeof message), CKT_EXIT_DONE);
+	for (int i = 0; i < 2; i++) {
+		IS(page(&server, &res), 0);
+		MUST(res.list.sessions.sessions_len, 1);
+		CU_ASSERT_PTR_NULL(ckt_ctl_answered(&res, 0));
+		xdr_free((xdrproc_t)xdr_ckt_control_list2_res, (char *)&res);
+	}
+	calls_are(old_calls, COUNT(old_calls));
+	ckt_ctl_disconnect(&server);
+	begin();
+	replies[CKT_CONTROL_LIST2] =
+		(struct reply){(xdrproc_t)xdr_ckt_control_list2_res, &new, NULL};
+	IS(ckt_ctl_try_connect(&args, &server, message, sizeof message), CKT_EXIT_DONE);
+	for (int i = 0; i < 2; i++) {
+		IS(page(&server, &res), 0);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(ckt_ctl_answered(&res, 0));
+		NO(*ckt_ctl_answered(&res, 0));
+		CU_ASSERT_PTR_NULL(ckt_ctl_answered(&res, 1));
+		xdr_free((xdrproc_t)xdr_ckt_control_list2_res, (char *)&res);
+	}
+	calls_are(new_calls, COUNT(new_calls));
+	/* It must tell that of each. */
+	new.answered.answered_len = 0;
+	IS(page(&server, &res), -EPROTO);
+	IS(res.list.sessions.sessions_len, 0);
+	ckt_ctl_disconnect(&server);
+}
+
 UNIT_SUITE(server, {"connect", test_connect}, {"codes", test_codes}, {"call", test_call},
-	{"ask", test_ask})
+	{"ask", test_ask}, {"list", test_list})
