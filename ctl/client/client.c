@@ -36,6 +36,8 @@ enum {
 	QUIET_MS = 20000,
 	CLAIM_MS = 30000,
 	OVER_MS = 5000,
+	SILENT_MS = 10000,
+	LOOK_NS = 20000000,
 	FORMAT = 1,
 	DESCRIPTION_MAX = 1 << 20,
 	ID_MAX = 1 << 22,
@@ -54,27 +56,32 @@ static int refuse(const char *message)
 
 /* ---- Sessions */
 
-/* Calls visit for each of them, until it returns false. */
+/*
+ * Calls visit for each of them, until it returns false.  silent: its worker did not answer, and its state
+ * is an earlier one.
+ */
 static int each_session(struct ckt_ctl_server *server,
-	bool (*visit)(const ckt_control_session *session, void *data), void *data)
+	bool (*visit)(const ckt_control_session *session, bool silent, void *data), void *data)
 {
 	struct ckt_ctl_pages pages = {0};
 	bool more = true;
 	while (more) {
-		ckt_control_list_args call = {.after = pages.after};
-		ckt_control_list_res res = {0};
-		int status =
-			ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args,
-				&call, (xdrproc_t)xdr_ckt_control_list_res, &res, ANSWER_MS, -1);
+		ckt_control_list2_res page = {0};
+		const ckt_control_list_res *res = &page.list;
+		int status = ckt_ctl_list(server, pages.after, ANSWER_MS, &page);
 		if (status != CKT_EXIT_DONE)
 			return status;
 		bool wanted = true;
-		u_int count = res.sessions.sessions_len;
-		for (u_int i = 0; i < count; i++)
-			wanted = visit(&res.sessions.sessions_val[i], data) && wanted;
-		status = ckt_ctl_pages_turn(&pages, server, res.more && wanted,
-			count ? res.sessions.sessions_val[count - 1].session : NULL, &more);
-		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+		u_int count = res->sessions.sessions_len;
+		for (u_int i = 0; i < count; i++) {
+			const bool_t *answered = ckt_ctl_answered(&page, i);
+			wanted = visit(&res->sessions.sessions_val[i], answered && !*answered,
+					 data) &&
+				wanted;
+		}
+		status = ckt_ctl_pages_turn(&pages, server, res->more && wanted,
+			count ? res->sessions.sessions_val[count - 1].session : NULL, &more);
+		xdr_free((xdrproc_t)xdr_ckt_control_list2_res, (char *)&page);
 		if (status != CKT_EXIT_DONE)
 			return status;
 	}
@@ -87,13 +94,14 @@ struct facts {
 	char session[CKT_SESSION_ID_SIZE + 1], program[CKT_NAME_MAX + 1], host[CKT_ADDRESS_MAX + 1];
 	pid_t pid;
 	unsigned state;
+	bool silent; /* that was its state once */
 	uint64_t generation;
 	/* Second round */
 	char other[CKT_SESSION_ID_SIZE + 1]; /* a session of a process below ours */
 	pid_t other_pid;
 };
 
-static bool take_facts(const ckt_control_session *session, void *data)
+static bool take_facts(const ckt_control_session *session, bool silent, void *data)
 {
 	struct facts *facts = data;
 	if (strncmp(session->session, facts->prefix, strlen(facts->prefix)) != 0)
@@ -104,14 +112,16 @@ static bool take_facts(const ckt_control_session *session, void *data)
 	snprintf(facts->host, sizeof facts->host, "%s", session->client);
 	facts->pid = (pid_t)session->client_pid;
 	facts->state = session->state;
+	facts->silent = silent;
 	facts->generation = session->generation;
 	return true;
 }
 
-static bool find_child(const ckt_control_session *session, void *data)
+static bool find_child(const ckt_control_session *session, bool silent, void *data)
 {
 	struct facts *facts = data;
 	pid_t pid = (pid_t)session->client_pid;
+	(void)silent;
 	if (strcmp(session->session, facts->session) != 0 &&
 		strcmp(session->client, facts->host) == 0 && pid != facts->pid &&
 		ckt_ctl_process_is_below(pid, facts->pid)) {
@@ -121,15 +131,37 @@ static bool find_child(const ckt_control_session *session, void *data)
 	return true;
 }
 
+/* Again for as long as the worker of the one that is found does not answer, some seconds at most. */
+static int find_session(struct ckt_ctl_server *server, const char *prefix, struct facts *ret_facts)
+{
+	int64_t deadline_ms = ckt_net_now_ms() + SILENT_MS;
+	for (;;) {
+		*ret_facts = (struct facts){.prefix = prefix};
+		int status = each_session(server, take_facts, ret_facts);
+		if (status != CKT_EXIT_DONE || ret_facts->count != 1 || !ret_facts->silent ||
+			ckt_net_now_ms() >= deadline_ms)
+			return status;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	}
+}
+
+static int refuse_silent(const char *session, const char *then)
+{
+	char message[MESSAGE_SIZE];
+	snprintf(message, sizeof message, "session %s: its worker does not answer: %s", session,
+		then);
+	return refuse(message);
+}
+
 int ckt_ctl_client_find(
 	struct ckt_ctl_server *server, const char *prefix, struct ckt_ctl_client *ret_client)
 {
 	char message[MESSAGE_SIZE], here[CKT_NAME_MAX + 1] = "";
-	struct facts facts = {.prefix = prefix};
+	struct facts facts;
 	ret_client->fd = -1;
 	if (ckt_ctl_criu_find(&ret_client->criu, message, sizeof message))
 		return refuse(message);
-	int status = each_session(server, take_facts, &facts);
+	int status = find_session(server, prefix, &facts);
 	if (status != CKT_EXIT_DONE)
 		return status;
 	if (facts.count != 1) {
@@ -139,6 +171,10 @@ int ckt_ctl_client_find(
 		refuse(message);
 		return CKT_EXIT_NO_SESSION;
 	}
+	if (facts.silent)
+		return refuse_silent(facts.session,
+			"its process is stopped or hangs; let it continue, or end the session with "
+			"cricketctl kill");
 	gethostname(here, sizeof here - 1);
 	if (facts.state != CKT_STATE_RUNNING && facts.state != CKT_STATE_PAUSED) {
 		snprintf(message, sizeof message,
@@ -577,11 +613,15 @@ static int wait_claimed(
 		if (status != CKT_EXIT_DONE)
 			return status;
 		/* A process that has ended by now was connected, too. */
-		if (!facts.count || facts.state != CKT_STATE_RESTORED)
+		if (!facts.count || (!facts.silent && facts.state != CKT_STATE_RESTORED))
 			return CKT_EXIT_DONE;
+		if (ckt_net_now_ms() >= deadline_ms && facts.silent)
+			return refuse_silent(session,
+				"its client may not have reached it yet; see cricketctl ps, or end "
+				"the session with cricketctl kill");
 		if (ckt_net_now_ms() >= deadline_ms)
 			break;
-		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 	}
 	snprintf(message, sizeof message,
 		"process %d is restored but does not reach session %s: give it the "
@@ -594,14 +634,17 @@ int ckt_ctl_client_restore(const struct ckt_ctl_args *args, struct ckt_ctl_clien
 	struct ckt_ctl_server *server, const char *session)
 {
 	char message[MESSAGE_SIZE];
-	struct facts facts = {.prefix = session};
+	struct facts facts;
 	struct ckt_criu_inherit inherit[CKT_CRIU_INHERIT_MAX];
 	const char *address = args->client_address ? args->client_address
 		: args->server                     ? args->server
 						   : server->address;
 	pid_t pid;
 	ckt_fault(CKT_FAULT_CTL_CLIENT_RESTORE);
-	int status = each_session(server, take_facts, &facts);
+	int status = find_session(server, session, &facts);
+	if (status == CKT_EXIT_DONE && facts.silent)
+		status = refuse_silent(
+			session, "its client was not restored; restore the image again");
 	if (status == CKT_EXIT_DONE && strcmp(session, client->session) != 0)
 		status = refuse("the client in this image belongs to another session");
 	if (status == CKT_EXIT_DONE) {

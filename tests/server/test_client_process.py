@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -231,6 +232,21 @@ class Messages(Case):
         said = self.refused(at_socket, "checkpoint", self.session, self.image, "--with-client", FAKE_CRIU_VERSION="4.1",
                             command=["/usr/bin/unshare", "--pid", "--fork"])
         self.assertIn("runs in a pid namespace of its own", said)
+        self.finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "not run as root")
+    def test_silent(self):
+        """A worker that stands still may have its client or not."""
+        self.fake()
+        self.wait(lambda: [(s["state"], s["answered"]) for s in self.sessions(self.first)] == [("running", True)])
+        worker = json.loads(self.ctl(self.first, "stats", self.session, "--json"))["worker_pid"]
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            said = self.refused(self.first, "checkpoint", self.session, self.image, "--with-client", FAKE_CRIU_VERSION="4.1")
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        self.assertEqual(said, "cricketctl: session %s: its worker does not answer: its process is stopped or hangs; let it continue, or end the "
+                         "session with cricketctl kill\n" % self.session)
         self.finish()
 
     @unittest.skipIf(os.geteuid() != 0, "not run as root")

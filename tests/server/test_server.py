@@ -17,7 +17,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import wire  # noqa: E402
-from fixture import CTL, GUARD, SERVER, ServerTest, alive, wait_until  # noqa: E402
+from fixture import CTL, GUARD, HERE, SERVER, ServerTest, alive, wait_until  # noqa: E402
 
 ROOT = os.getuid() == 0
 TOKEN = b"a token of more than sixteen bytes"
@@ -757,6 +757,28 @@ class Ctl(ServerTest):
         wait_until(lambda: told() == {one: ("running", True), other: ("running", True)})
         for peer in peers:
             peer.close()
+
+    @unittest.skipUnless(ROOT, "not run as root")
+    def test_client_of_silent_worker(self):
+        """restore --with-client: nothing goes to a client before the restored worker has said which generation of the session it is."""
+        self.start(env={"CRICKET_SOFT_FAKE": "garbage"})
+        image, client, state = (os.path.join(self.dir, name) for name in ("image", "image/client", "state"))
+        with wire.Peer(self.socket) as peer:
+            session = peer.hello(wire.NEW)[1]
+            self.assertEqual(self.ctl("checkpoint", session, image, "--stop").returncode, 0)
+        for directory in (client, state):
+            os.mkdir(directory, 0o700)
+        with open(os.path.join(client, "client.json"), "w", encoding="utf-8") as f:
+            json.dump({"format": 1, "criu": "4.1", "pid": 4194303, "ids": [4194303], "program": "none", "session": session, "uid": 0, "gid": 0,
+                       "state_dir": state, "stdio": ["", "", ""]}, f)
+        with open(os.path.join(self.libexec, "criu"), "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\nexec /usr/bin/python3 %s \"$@\"\n" % os.path.join(HERE, "fake_criu.py"))
+        os.chmod(f.name, 0o755)
+        done = subprocess.run([CTL, "--server", "unix:" + self.socket, "restore", image, "--with-client"], capture_output=True, text=True, timeout=GUARD,
+                              env=self.environment(TMPDIR=self.dir, PATH=self.libexec, FAKE_CRIU_VERSION="4.1"), check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("session %s: its worker does not answer: its client was not restored; restore the image again\n" % session, done.stderr)
+        self.assertEqual((os.listdir(state), self.ps()), ([], []))
 
     def test_server_option_and_default(self):
         self.start()
