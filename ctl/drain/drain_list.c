@@ -26,16 +26,20 @@ struct listing {
 	size_t count;
 };
 
-static bool add(struct listing *listing, const ckt_control_session *session)
+/* answered: NULL if the server does not tell. */
+static bool add(struct listing *listing, const ckt_control_session *session, const bool_t *answered)
 {
+	/* If its worker does not answer, the command that moves it says so. */
+	bool known = !answered || *answered;
 	struct listed *more = reallocarray(listing->list, listing->count + 1, sizeof *more);
 	if (!more)
 		return false;
 	listing->list = more;
 	struct listed *one = &more[listing->count++];
 	*one = (struct listed){.owner = session->uid,
-		.ready =
-			session->state != CKT_STATE_STARTING && session->state != CKT_STATE_ENDING};
+		.ready = !known ||
+			(session->state != CKT_STATE_STARTING &&
+				session->state != CKT_STATE_ENDING)};
 	snprintf(one->session, sizeof one->session, "%s", session->session);
 	ckt_ctl_clean(session->program_name, one->program, sizeof one->program);
 	return true;
@@ -47,20 +51,20 @@ static int read_sessions(struct ckt_ctl_server *server, struct listing *listing)
 	bool more = true;
 	int status = CKT_EXIT_DONE;
 	while (more && status == CKT_EXIT_DONE) {
-		ckt_control_list_args call = {.after = pages.after};
-		ckt_control_list_res res = {0};
-		status =
-			ckt_ctl_call(server, CKT_CONTROL_LIST, (xdrproc_t)xdr_ckt_control_list_args,
-				&call, (xdrproc_t)xdr_ckt_control_list_res, &res, TIMEOUT_MS, -1);
-		for (u_int i = 0; i < res.sessions.sessions_len && status == CKT_EXIT_DONE; i++) {
-			if (!add(listing, &res.sessions.sessions_val[i]))
+		ckt_control_list2_res page = {0};
+		const ckt_control_list_res *res = &page.list;
+		status = ckt_ctl_list(server, pages.after, TIMEOUT_MS, &page);
+		for (u_int i = 0; i < res->sessions.sessions_len && status == CKT_EXIT_DONE; i++) {
+			if (!add(listing, &res->sessions.sessions_val[i],
+				    ckt_ctl_answered(&page, i)))
 				status = ckt_ctl_refuse("drain", "out of memory");
 		}
-		u_int count = res.sessions.sessions_len;
+		u_int count = res->sessions.sessions_len;
 		if (status == CKT_EXIT_DONE)
-			status = ckt_ctl_pages_turn(&pages, server, res.more,
-				count ? res.sessions.sessions_val[count - 1].session : NULL, &more);
-		xdr_free((xdrproc_t)xdr_ckt_control_list_res, (char *)&res);
+			status = ckt_ctl_pages_turn(&pages, server, res->more,
+				count ? res->sessions.sessions_val[count - 1].session : NULL,
+				&more);
+		xdr_free((xdrproc_t)xdr_ckt_control_list2_res, (char *)&page);
 	}
 	return status;
 }

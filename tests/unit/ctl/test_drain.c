@@ -66,6 +66,22 @@ static bool list(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret
 	return true;
 }
 
+/* One that is "starting" has not answered. */
+static bool list2(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
+{
+	static bool_t answered[COUNT(have)];
+	static ckt_control_list2_res res;
+	list(args, fd, ret_xdr, ret_res);
+	const ckt_control_list_res *listed = *ret_res;
+	res = (ckt_control_list2_res){
+		.list = *listed, .answered = {listed->sessions.sessions_len, answered}};
+	for (u_int i = 0; i < listed->sessions.sessions_len; i++)
+		answered[i] = listed->sessions.sessions_val[i].state != CKT_STATE_STARTING;
+	*ret_xdr = (xdrproc_t)xdr_ckt_control_list2_res;
+	*ret_res = &res;
+	return true;
+}
+
 static bool jobs(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **ret_res)
 {
 	static ckt_control_job sessions[COUNT(have)];
@@ -195,6 +211,18 @@ static void test_stay(void)
 	HAS(out, "stays: no other server is named");
 }
 
+/* What is asked to move one whose worker does not answer says why it stays, or moves it. */
+static void test_silent(void)
+{
+	prepare();
+	replies[CKT_CONTROL_LIST2].answer = list2;
+	add("aaa000000001", NULL, CKT_STATE_STARTING);
+	add("aaa000000002", NULL, CKT_STATE_STARTING);
+	IS(run(ckt_ctl_drain, (struct ckt_ctl_args){.to = address}, NULL), 11);
+	HAS(out, "session aaa000000001 (p?): moved to ");
+	HAS(out, "session aaa000000002 (p?): stays: it? holds a socket\n");
+}
+
 static void test_usage(void)
 {
 	static const struct ckt_ctl_args cases[] = {{.jobs = "0"}, {.jobs = "65"}, {.jobs = "4x"},
@@ -208,4 +236,5 @@ static void test_usage(void)
 	}
 }
 
-UNIT_SUITE(drain, {"moved", test_moved}, {"stay", test_stay}, {"usage", test_usage})
+UNIT_SUITE(drain, {"moved", test_moved}, {"stay", test_stay}, {"silent", test_silent},
+	{"usage", test_usage})
