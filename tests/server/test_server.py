@@ -556,8 +556,12 @@ class Life(ServerTest):
         self.start(env={"CRICKET_SOFT_FAKE": "garbage"})
         with wire.Peer(self.socket) as peer:
             session = peer.hello(wire.NEW)[1]
-            self.assertEqual([(s["session"], s["answered"]) for s in self.ps()], [(session, False)], "listed as it was known last")
-            self.assertEqual([s["session"] for s in self.ps()], [session])
+            # The server knows that it has taken its client.
+            wait_until(lambda: [(s["session"], s["state"], s["answered"]) for s in self.ps()] == [(session, "running", False)])
+            image = os.path.join(self.dir, "image")
+            self.assertEqual(self.ctl("checkpoint", session, image, "--stop").returncode, 0)
+        self.assertEqual(self.ctl("restore", image).returncode, 0)
+        self.assertEqual([(s["session"], s["state"], s["answered"]) for s in self.ps()], [(session, "restored", False)])
 
     def test_slow_start_holds_nobody_up(self):
         go = os.path.join(self.dir, "go")

@@ -38,6 +38,8 @@ static void client_taken(struct ckt_session *session, void *context, int error, 
 		session->unclaimed = false;
 		ckt_session_tell_owner(session);
 	}
+	if (!error && status == CKT_HELLO_OK && hand_over->is_new)
+		session->status.state = CKT_STATE_RUNNING;
 	if (!error && status == CKT_HELLO_OK && hand_over->asks_for_images)
 		ckt_automatic_ask(session);
 	if (!error && status == CKT_HELLO_OK && *hand_over->job)

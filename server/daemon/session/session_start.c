@@ -46,6 +46,9 @@ void ckt_session_live(struct ckt_session *session)
 {
 	ckt_timer_clear(&session->timer);
 	session->phase = CKT_SESSION_LIVE;
+	/* What its worker is from here on; it has not been asked yet. */
+	if (session->restore)
+		session->status.state = CKT_STATE_RESTORED;
 	ckt_info("session %s: worker %d ready%s", session->id, (int)session->pid,
 		session->restore ? ", restored" : "");
 	if (session->restore && !*session->successor_of)
