@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "ctl/print.h"
 #include "rpc/net.h"
+#include "rpc/worker.h"
 
 enum { TIMEOUT_MS = 10000, NS_IN_S = 1000000000 };
 
@@ -57,9 +58,12 @@ void ckt_ctl_top_close(struct ckt_top_source *source)
 static void take_session(struct ckt_top_session *to, const ckt_control_watched *from)
 {
 	const ckt_control_session *session = &from->session;
+	bool in_between =
+		session->state == CKT_STATE_STARTING || session->state == CKT_STATE_ENDING;
 	*to = (struct ckt_top_session){.client_pid = session->client_pid,
 		.worker_pid = session->worker_pid,
 		.state = session->state,
+		.answered = *from->transport || in_between,
 		.gpu = session->gpu,
 		.memory_bytes = session->memory_bytes,
 		.started = session->started,
@@ -199,10 +203,11 @@ static json_t *count_or_null(int64_t count)
 static json_t *session_json(const struct ckt_top_session *s)
 {
 	bool rated = s->rated, directed = s->rated && s->directed;
-	json_t *object = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:i, s:I}", "session",
-		s->session, "program", s->program, "client", s->client, "pid", (int)s->client_pid,
-		"owner", text_or_null(s->owner), "project", text_or_null(s->project), "job",
-		text_or_null(s->job), "state", ckt_ctl_state_name(s->state), "gpu", s->gpu,
+	json_t *object = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:b, s:i, s:I}",
+		"session", s->session, "program", s->program, "client", s->client, "pid",
+		(int)s->client_pid, "owner", text_or_null(s->owner), "project",
+		text_or_null(s->project), "job", text_or_null(s->job), "state",
+		ckt_ctl_state_name(s->state), "answered", (int)s->answered, "gpu", s->gpu,
 		"memory_bytes", (json_int_t)s->memory_bytes);
 	json_object_set_new(object, "share_percent",
 		s->share_permille < 0 ? json_null() : json_real(s->share_permille / 10.0));

@@ -29,6 +29,7 @@ struct ckt_top_session {
 	char job[CKT_JOB_NAME_MAX + 1];                                    /* "": none */
 	char transport[CKT_CONTROL_TRANSPORT + 1];                         /* "": not known */
 	unsigned lanes, client_pid, worker_pid, state;
+	bool answered; /* its worker did, or the server knows the state without it; else that was it once */
 	int gpu;
 	uint64_t memory_bytes;
 	int64_t started; /* seconds since the epoch */

@@ -12,6 +12,7 @@
 #include "base/timed_wait.h"
 #include "ctl/print.h"
 #include "ctl/top/top_table.h"
+#include "rpc/worker.h"
 
 enum {
 	LOOK_MS = 100, /* how long a key is waited for before the screen looks for a new sample */
@@ -135,7 +136,7 @@ static void draw_head(const struct screen *screen)
 	unsigned running = 0;
 	double bytes = 0;
 	for (size_t i = 0; i < sample->count; i++) {
-		running += strcmp(ckt_ctl_state_name(sample->list[i].state), "running") == 0;
+		running += sample->list[i].answered && sample->list[i].state == CKT_STATE_RUNNING;
 		bytes += (double)sample->list[i].memory_bytes;
 	}
 	snprintf(line, sizeof line, "cricketctl top  %s%s", screen->feed->source->address,

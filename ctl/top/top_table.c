@@ -72,7 +72,17 @@ static void amount(bool known, double bytes, char *ret_text, size_t size)
 TEXT_COLUMN(session, SESSION)
 TEXT_COLUMN(program, PROGRAM)
 TEXT_COLUMN(owner, OWNER)
-TEXT_COLUMN(state, STATE)
+
+/* With a mark if that was its state once, as ps shows it, but within the column. */
+static void state_text(const struct ckt_top_session *s, char *text, size_t size)
+{
+	snprintf(text, size, s->answered ? "%s" : "%.7s?", STATE(s));
+}
+
+static int state_compare(const struct ckt_top_session *a, const struct ckt_top_session *b)
+{
+	return strcmp(STATE(a), STATE(b));
+}
 
 static void percent(bool known, double permille, char *ret_text, size_t size)
 {

@@ -558,6 +558,8 @@ class Life(ServerTest):
             session = peer.hello(wire.NEW)[1]
             # The server knows that it has taken its client.
             wait_until(lambda: [(s["session"], s["state"], s["answered"]) for s in self.ps()] == [(session, "running", False)])
+            top = json.loads(self.ctl("top", "--json", "--delay", "0.1").stdout)["sessions"]
+            self.assertEqual([(s["session"], s["state"], s["answered"]) for s in top], [(session, "running", False)])
             image = os.path.join(self.dir, "image")
             self.assertEqual(self.ctl("checkpoint", session, image, "--stop").returncode, 0)
         self.assertEqual(self.ctl("restore", image).returncode, 0)
@@ -756,6 +758,8 @@ class Ctl(ServerTest):
             wait_until(lambda: told() == {one: ("running", False), other: ("running", True)})
             wait_until(lambda: sorted(re.findall(r"^([0-9a-f]{12}) .*  (running\S*) ", self.ctl("ps").stdout, re.M)) ==
                        sorted([(one, "running?"), (other, "running")]))
+            top = {s["session"]: s["answered"] for s in json.loads(self.ctl("top", "--json", "--delay", "0.1").stdout)["sessions"]}
+            self.assertIs(top[one], False)
         finally:
             os.kill(pid, signal.SIGCONT)
         wait_until(lambda: told() == {one: ("running", True), other: ("running", True)})

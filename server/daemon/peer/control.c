@@ -304,11 +304,12 @@ static void list_status(struct ckt_session *session, void *context, int error, v
 	list_answered(list);
 }
 
-int ckt_control_ask_status(struct ckt_session *session, ckt_request_done done, void *context)
+int ckt_control_ask_status(
+	struct ckt_session *session, int timeout_ms, ckt_request_done done, void *context)
 {
 	return ckt_session_call(session, CKT_WORKER_STATUS, NULL, NULL, -1,
 		(xdrproc_t)xdr_ckt_worker_status_res, sizeof(struct ckt_worker_status_res),
-		STATUS_TIMEOUT_MS, done, context);
+		timeout_ms, done, context);
 }
 
 static void call_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
@@ -331,7 +332,7 @@ static void call_list(struct ckt_peer *peer, void *decoded, int *passed_fd)
 			continue;
 		asked++;
 		if (session->phase == CKT_SESSION_LIVE &&
-			ckt_control_ask_status(session, list_status, list) == 0)
+			ckt_control_ask_status(session, STATUS_TIMEOUT_MS, list_status, list) == 0)
 			list->asked++;
 	}
 	list_answered(list);

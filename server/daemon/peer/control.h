@@ -36,7 +36,8 @@ void ckt_daemon_image_let_go(struct ckt_session *session);
 /* As LIST tells of the session.  Strings stay the session's. */
 ckt_control_session ckt_control_describe(const struct ckt_session *session);
 /* Asks its worker for its status; done gets a ckt_worker_status_res.  0 or -errno. */
-int ckt_control_ask_status(struct ckt_session *session, ckt_request_done done, void *context);
+int ckt_control_ask_status(
+	struct ckt_session *session, int timeout_ms, ckt_request_done done, void *context);
 /* What done does with it first: the session takes over its strings. */
 void ckt_control_keep_status(
 	struct ckt_session *session, int error, struct ckt_worker_status_res *status);

@@ -197,7 +197,9 @@ void ckt_control_watch(struct ckt_peer *peer, void *decoded, int *passed_fd)
 		asked++;
 		if (session->phase != CKT_SESSION_LIVE)
 			continue;
-		watching->left += ckt_control_ask_status(session, status_came, watching) == 0;
+		/* A worker answers in this order: one with counts has told its status, too. */
+		watching->left += ckt_control_ask_status(
+					  session, COUNTS_TIMEOUT_MS, status_came, watching) == 0;
 		watching->left += ckt_session_call(session, CKT_WORKER_STATS, NULL, NULL, -1,
 					  (xdrproc_t)xdr_ckt_worker_stats_res,
 					  sizeof(struct ckt_worker_stats_res), COUNTS_TIMEOUT_MS,

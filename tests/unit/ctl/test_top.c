@@ -82,6 +82,8 @@ static void test_once(void)
 	HAS(out, " 3.0M ");
 	HAS(out, " 1.5s ");
 	HAS(out, " tcp+4");
+	HAS(out, " running ");
+	HAS(out, " paused? ");
 	YES(strpbrk(out, "\033\x9b") == NULL);
 	/* A server that ends the connection is one of an earlier version. */
 	replies[CKT_CONTROL_WATCH].answer = hang_up;
@@ -104,6 +106,8 @@ static void test_json(void)
 	YES(json_integer_value(json_object_get(first, "received_bytes_per_second")) >
 		json_integer_value(json_object_get(first, "sent_bytes_per_second")));
 	IS(json_integer_value(json_object_get(first, "switches")), 9);
+	YES(json_is_true(json_object_get(first, "answered")));
+	YES(json_is_false(json_object_get(second, "answered")));
 	YES(json_is_null(json_object_get(second, "owner")));
 	YES(json_is_null(json_object_get(second, "calls_per_second")));
 	YES(json_is_null(json_object_get(second, "share_percent")));
