@@ -14,27 +14,6 @@
 
 enum { TIMEOUT_MS = 15000 };
 
-static bool read_page(
-	struct ckt_ctl_server *server, const char *after, struct ckt_ctl_durable *durable)
-{
-	ckt_control_list_args args = {.after = (char *)after};
-	ckt_control_durable_res *more =
-		reallocarray(durable->pages, durable->count + 1, sizeof *more);
-	if (!more)
-		return false;
-	durable->pages = more;
-	more[durable->count] = (ckt_control_durable_res){0};
-	if (ckt_net_call(server->fd, CRICKET_CONTROL_PROG, CKT_CONTROL_DURABLE,
-		    (xdrproc_t)xdr_ckt_control_list_args, &args,
-		    (xdrproc_t)xdr_ckt_control_durable_res, &more[durable->count],
-		    ckt_net_now_ms() + TIMEOUT_MS, -1)) {
-		xdr_free((xdrproc_t)xdr_ckt_control_durable_res, (char *)&more[durable->count]);
-		return false;
-	}
-	durable->count++;
-	return true;
-}
-
 static bool read_replicas(struct ckt_ctl_server *server, const char *after, bool held,
 	struct ckt_ctl_durable *durable)
 {
@@ -82,28 +61,17 @@ static void read_all_replicas(const struct ckt_ctl_args *args, struct ckt_ctl_du
 
 void ckt_ctl_durable_read(const struct ckt_ctl_args *args, struct ckt_ctl_durable *ret_durable)
 {
-	struct ckt_ctl_server server;
-	struct ckt_ctl_pages pages = {0};
+	static const struct ckt_ctl_listing_kind kind =
+		CKT_CTL_LISTING_KIND(CKT_CONTROL_DURABLE, ckt_control_durable_res, sessions);
 	*ret_durable = (struct ckt_ctl_durable){0};
-	if (ckt_ctl_connect(args, &server) != CKT_EXIT_DONE)
-		return;
-	while (read_page(&server, pages.after, ret_durable)) {
-		const ckt_control_durable_res *page = &ret_durable->pages[ret_durable->count - 1];
-		u_int count = page->sessions.sessions_len;
-		const char *last = count ? page->sessions.sessions_val[count - 1].session : NULL;
-		if (ckt_ctl_pages_next(&pages, page->more, last) <= 0)
-			break;
-	}
-	ckt_ctl_disconnect(&server);
-	if (ret_durable->count)
+	ckt_ctl_listing_read(args, &kind, &ret_durable->images);
+	if (ret_durable->images.count)
 		read_all_replicas(args, ret_durable);
 }
 
 void ckt_ctl_durable_free(struct ckt_ctl_durable *durable)
 {
-	for (size_t i = 0; i < durable->count; i++)
-		xdr_free((xdrproc_t)xdr_ckt_control_durable_res, (char *)&durable->pages[i]);
-	free(durable->pages);
+	ckt_ctl_listing_free(&durable->images);
 	for (size_t i = 0; i < durable->replica_count; i++)
 		xdr_free((xdrproc_t)xdr_ckt_control_replicas_res, (char *)&durable->replicas[i]);
 	free(durable->replicas);
@@ -112,14 +80,7 @@ void ckt_ctl_durable_free(struct ckt_ctl_durable *durable)
 
 static const ckt_control_durable *find(const struct ckt_ctl_durable *durable, const char *session)
 {
-	for (size_t page = 0; page < durable->count; page++)
-		for (u_int i = 0; i < durable->pages[page].sessions.sessions_len; i++) {
-			const ckt_control_durable *one =
-				&durable->pages[page].sessions.sessions_val[i];
-			if (strcmp(one->session, session) == 0)
-				return one;
-		}
-	return NULL;
+	return ckt_ctl_listing_next(&durable->images, session, NULL);
 }
 
 /* ---- Replicas */

@@ -10,11 +10,11 @@
 #include <stddef.h>
 
 #include "ctl/command.h"
+#include "ctl/listing.h"
 #include "rpc/control.h"
 
 struct ckt_ctl_durable {
-	ckt_control_durable_res *pages;
-	size_t count;
+	struct ckt_ctl_listing images;
 	ckt_control_replicas_res
 		*replicas; /* pages of them: of sessions there, then those held there */
 	size_t replica_count, held_from;

@@ -10,6 +10,7 @@
 #include "ctl/command.h"
 #include "ctl/drain/drain_state.h"
 #include "ctl/durable.h"
+#include "ctl/listing.h"
 #include "ctl/owners.h"
 #include "ctl/print.h"
 #include "ctl/quanta.h"
@@ -27,64 +28,19 @@
 
 enum { TIMEOUT_MS = 15000 };
 
-/* Which sessions belong to a job; a server of an older version knows of none. */
-struct jobs {
-	ckt_control_job *list;
-	size_t count;
-};
-
-static void jobs_free(struct jobs *jobs)
+/* Which sessions belong to a job. */
+static void jobs_read(const struct ckt_ctl_args *args, struct ckt_ctl_listing *ret_jobs)
 {
-	for (size_t i = 0; i < jobs->count; i++) {
-		free(jobs->list[i].session);
-		free(jobs->list[i].job);
-	}
-	free(jobs->list);
-}
-
-static bool jobs_add(struct jobs *jobs, const ckt_control_job *one)
-{
-	ckt_control_job *more = reallocarray(jobs->list, jobs->count + 1, sizeof *more);
-	if (!more)
-		return false;
-	jobs->list = more;
-	more[jobs->count] = (ckt_control_job){strdup(one->session), strdup(one->job)};
-	jobs->count++;
-	return more[jobs->count - 1].session && more[jobs->count - 1].job;
-}
-
-/* Over a connection of its own, which an older server ends. */
-static void jobs_read(const struct ckt_ctl_args *args, struct jobs *jobs)
-{
-	struct ckt_ctl_server server;
-	struct ckt_ctl_pages pages = {0};
-	bool more = ckt_ctl_connect(args, &server) == CKT_EXIT_DONE, connected = more;
-	while (more) {
-		ckt_control_list_args call = {.after = pages.after};
-		ckt_control_jobs_res res = {0};
-		more = ckt_net_call(server.fd, CRICKET_CONTROL_PROG, CKT_CONTROL_JOBS,
-			       (xdrproc_t)xdr_ckt_control_list_args, &call,
-			       (xdrproc_t)xdr_ckt_control_jobs_res, &res,
-			       ckt_net_now_ms() + TIMEOUT_MS, -1) == 0;
-		const char *last = NULL;
-		for (u_int i = 0; i < res.sessions.sessions_len && more; i++) {
-			last = res.sessions.sessions_val[i].session;
-			more = jobs_add(jobs, &res.sessions.sessions_val[i]);
-		}
-		more = more && ckt_ctl_pages_next(&pages, res.more, last) > 0;
-		xdr_free((xdrproc_t)xdr_ckt_control_jobs_res, (char *)&res);
-	}
-	if (connected)
-		ckt_ctl_disconnect(&server);
+	static const struct ckt_ctl_listing_kind kind =
+		CKT_CTL_LISTING_KIND(CKT_CONTROL_JOBS, ckt_control_jobs_res, sessions);
+	ckt_ctl_listing_read(args, &kind, ret_jobs);
 }
 
 /* NULL: none. */
-static const char *job_of(const struct jobs *jobs, const char *session)
+static const char *job_of(const struct ckt_ctl_listing *jobs, const char *session)
 {
-	for (size_t i = 0; i < jobs->count; i++)
-		if (jobs->list[i].session && strcmp(jobs->list[i].session, session) == 0)
-			return jobs->list[i].job;
-	return NULL;
+	const ckt_control_job *one = ckt_ctl_listing_next(jobs, session, NULL);
+	return one ? one->job : NULL;
 }
 
 /* What the sessions' connections run over, of one page; empty: a server of an older version. */
@@ -123,12 +79,10 @@ struct beside {
 	const bool_t *answered;                   /* whether its worker did; NULL: not known */
 	const ckt_control_connection *connection; /* NULL: not known */
 	const ckt_control_connections_res *connections;
-	const struct ckt_ctl_turns *turns;
+	const struct ckt_ctl_listing *turns, *quanta, *watched;
 	const struct ckt_ctl_sharings *sharings;
 	const struct ckt_ctl_waits *waits;
 	const struct ckt_ctl_durable *durable;
-	const struct ckt_ctl_quanta *quanta;
-	const struct ckt_ctl_watched *watched;
 };
 
 static json_t *session_json(const ckt_control_session *session, const struct beside *beside)
@@ -217,7 +171,7 @@ static void session_line(const ckt_control_session *session, const struct beside
 
 /* Prints the sessions of one answer, or adds them to the list.  beside: what is the same for all. */
 static void print_page(const struct ckt_ctl_args *args, const ckt_control_list2_res *page,
-	struct beside beside, const struct jobs *jobs, json_t *list)
+	struct beside beside, const struct ckt_ctl_listing *jobs, json_t *list)
 {
 	const ckt_control_list_res *res = &page->list;
 	struct ckt_ctl_owners owners;
@@ -255,14 +209,11 @@ static json_t *warm_json(const struct ckt_ctl_args *args)
 
 /* All that is listed beside what LIST tells. */
 struct listing {
-	struct jobs jobs;
-	struct ckt_ctl_turns turns;
+	struct ckt_ctl_listing jobs, turns, quanta, watched;
 	struct ckt_ctl_sharings sharings;
 	struct ckt_ctl_waits waits;
 	struct ckt_ctl_drain drain;
 	struct ckt_ctl_durable durable;
-	struct ckt_ctl_quanta quanta;
-	struct ckt_ctl_watched watched;
 	bool draining;
 	json_t *list; /* for --json */
 };
@@ -285,13 +236,13 @@ static void listing_read(const struct ckt_ctl_args *args, struct listing *listin
 static void listing_free(struct listing *listing)
 {
 	json_decref(listing->list);
-	jobs_free(&listing->jobs);
-	ckt_ctl_turns_free(&listing->turns);
+	ckt_ctl_listing_free(&listing->jobs);
+	ckt_ctl_listing_free(&listing->turns);
 	ckt_ctl_sharings_free(&listing->sharings);
 	ckt_ctl_waits_free(&listing->waits);
 	ckt_ctl_durable_free(&listing->durable);
-	ckt_ctl_quanta_free(&listing->quanta);
-	ckt_ctl_watched_free(&listing->watched);
+	ckt_ctl_listing_free(&listing->quanta);
+	ckt_ctl_listing_free(&listing->watched);
 }
 
 static void print_head(const struct ckt_ctl_args *args)

@@ -7,19 +7,12 @@
 #pragma once
 
 #include <jansson.h>
-#include <stddef.h>
 
 #include "ctl/command.h"
-#include "rpc/control.h"
+#include "ctl/listing.h"
 
-struct ckt_ctl_quanta {
-	ckt_control_quanta_res *pages;
-	size_t count;
-};
-
-void ckt_ctl_quanta_read(const struct ckt_ctl_args *args, struct ckt_ctl_quanta *ret_quanta);
-void ckt_ctl_quanta_free(struct ckt_ctl_quanta *quanta);
+void ckt_ctl_quanta_read(const struct ckt_ctl_args *args, struct ckt_ctl_listing *ret_quanta);
 /* An object, or null; the caller's. */
-json_t *ckt_ctl_quanta_json(const struct ckt_ctl_quanta *quanta, const char *session);
+json_t *ckt_ctl_quanta_json(const struct ckt_ctl_listing *quanta, const char *session);
 /* A line about the session if it was ever moved, or waits. */
-void ckt_ctl_quanta_print(const struct ckt_ctl_quanta *quanta, const char *session);
+void ckt_ctl_quanta_print(const struct ckt_ctl_listing *quanta, const char *session);

@@ -4,16 +4,13 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "ctl/command.h"
+#include "ctl/listing.h"
 #include "rpc/control.h"
 
 struct ckt_ctl_sharings {
-	ckt_control_sharing *list; /* with texts of its own */
-	size_t count;
-	ckt_control_share_group *groups; /* likewise */
-	size_t group_count;
+	struct ckt_ctl_listing sharings, groups;
 };
 
 /* Of all sessions that the server shows us; none of one that is older.  Freed by the caller. */

@@ -3,20 +3,13 @@
 #pragma once
 
 #include <jansson.h>
-#include <stddef.h>
 
 #include "ctl/command.h"
-#include "rpc/control.h"
-
-struct ckt_ctl_turns {
-	ckt_control_turn *list; /* with the sessions' names */
-	size_t count;
-};
+#include "ctl/listing.h"
 
 /* Of all sessions that the server shows us; none of one that is older.  Freed by the caller. */
-void ckt_ctl_turns_read(const struct ckt_ctl_args *args, struct ckt_ctl_turns *ret_turns);
-void ckt_ctl_turns_free(struct ckt_ctl_turns *turns);
+void ckt_ctl_turns_read(const struct ckt_ctl_args *args, struct ckt_ctl_listing *ret_turns);
 /* A list of objects, one a GPU that the session shares. */
-json_t *ckt_ctl_turns_json(const struct ckt_ctl_turns *turns, const char *session);
+json_t *ckt_ctl_turns_json(const struct ckt_ctl_listing *turns, const char *session);
 /* A line for each GPU that the session shares. */
-void ckt_ctl_turns_print(const struct ckt_ctl_turns *turns, const char *session);
+void ckt_ctl_turns_print(const struct ckt_ctl_listing *turns, const char *session);

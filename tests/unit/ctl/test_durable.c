@@ -49,7 +49,7 @@ static void test_pages(void)
 	begin();
 	replies[CKT_CONTROL_DURABLE].answer = page;
 	ckt_ctl_durable_read(&args, &list);
-	IS(list.count, 2);
+	IS(list.images.count, 2);
 	json_t *json = ckt_ctl_durable_json(&list, "0123456789ab");
 	IS(json_integer_value(json_object_get(json, "executed")), 77);
 	IS(json_integer_value(json_object_get(json, "behind")), 4);
@@ -69,7 +69,7 @@ static void test_pages(void)
 	/* A server of an earlier version ends the connection. */
 	replies[CKT_CONTROL_DURABLE].answer = hang_up;
 	ckt_ctl_durable_read(&args, &list);
-	IS(list.count, 0);
+	IS(list.images.count, 0);
 	ckt_ctl_durable_free(&list);
 }
 
@@ -132,7 +132,7 @@ static void test_replicas(void)
 	/* A server of an earlier version ends the connection: it has none. */
 	replies[CKT_CONTROL_REPLICAS].answer = hang_up;
 	ckt_ctl_durable_read(&args, &list);
-	IS(list.count, 2);
+	IS(list.images.count, 2);
 	IS(list.replica_count, 0);
 	CU_ASSERT_PTR_NULL(ckt_ctl_replicas_json(&list));
 	ckt_ctl_durable_free(&list);

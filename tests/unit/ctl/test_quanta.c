@@ -5,6 +5,7 @@
 
 #include "ctl/quanta.h"
 #include "inside.h"
+#include "rpc/control.h"
 #include "rpc/net.h"
 
 static ckt_control_quantum sessions[] = {
@@ -44,7 +45,7 @@ static bool hang_up(struct ckt_cursor *args, int fd, xdrproc_t *ret_xdr, void **
 static void test_pages(void)
 {
 	struct ckt_ctl_args args = {.server = address};
-	struct ckt_ctl_quanta read;
+	struct ckt_ctl_listing read;
 	begin();
 	replies[CKT_CONTROL_QUANTA].answer = list;
 	ckt_ctl_quanta_read(&args, &read);
@@ -60,11 +61,11 @@ static void test_pages(void)
 	json = ckt_ctl_quanta_json(&read, "nobody");
 	YES(json_is_null(json));
 	json_decref(json);
-	ckt_ctl_quanta_free(&read);
+	ckt_ctl_listing_free(&read);
 	replies[CKT_CONTROL_QUANTA].answer = hang_up;
 	ckt_ctl_quanta_read(&args, &read);
 	IS(read.count, 0);
-	ckt_ctl_quanta_free(&read);
+	ckt_ctl_listing_free(&read);
 }
 
 UNIT_SUITE(quanta, {"pages", test_pages})

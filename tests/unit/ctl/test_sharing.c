@@ -60,7 +60,7 @@ static void test_pages(void)
 	replies[CKT_CONTROL_SHARINGS].answer = list;
 	replies[CKT_CONTROL_SHARE_GROUPS].answer = list_groups;
 	ckt_ctl_sharings_read(&args, &read);
-	IS(read.count, 2);
+	IS(read.sharings.count, 2);
 	json_t *json = ckt_ctl_sharings_json(&read, "0123456789ab");
 	TEXT(json_string_value(json_object_get(json, "mode")), "space");
 	IS(json_integer_value(json_object_get(json, "members")), 3);
@@ -85,7 +85,7 @@ static void test_pages(void)
 	ckt_ctl_sharings_free(&read);
 	replies[CKT_CONTROL_SHARINGS].answer = hang_up;
 	ckt_ctl_sharings_read(&args, &read);
-	IS(read.count, 0);
+	IS(read.sharings.count, 0);
 	ckt_ctl_sharings_free(&read);
 }
 
