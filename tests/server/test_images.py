@@ -380,6 +380,11 @@ class Images(ServerTest):
         self.ok("pause", session, "--until", time.strftime("%H:%M", time.localtime(time.time() + 12 * 3600)))
         self.wait_state(session, "paused")
 
+    @staticmethod
+    def go_on(worker):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGCONT)
+
     def pause_marks(self):
         """For each: until when, in seconds since the epoch."""
         directory = self.socket + ".d"
@@ -411,7 +416,7 @@ class Images(ServerTest):
         self.ok("pause", session)
         worker = self.worker_of(session)
         os.kill(worker, signal.SIGSTOP)
-        self.addCleanup(os.kill, worker, signal.SIGCONT)
+        self.addCleanup(self.go_on, worker)
         peers = [self.control(), self.control()]
         # In the order in which they are sent: the server reads the first before it answers on any other connection.
         for peer, proc, args in zip(peers, (18, 17), (b"", u32(60000) + u64(1 << 40))):

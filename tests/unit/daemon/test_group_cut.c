@@ -6,6 +6,7 @@
 #include "server/daemon/durable/group_cut.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "inside.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/group_return.h"
+#include "server/daemon/durable/replica.h"
 
 #define FIRST "0000000000c1"
 #define SECOND "0000000000c2"
@@ -190,9 +192,25 @@ static void test_return(void)
 	IS(ask(SECOND, executed, message), -EBADMSG);
 	HAS(message, "the program of session " FIRST " has seen command");
 	ckt_group_return_fini();
-	/* What another says of the group. */
+	/* Also where one that has seen no more came before. */
+	IS(ask(FIRST, executed, message), -EAGAIN);
+	IS(ask(SECOND, executed + 1, message), -EBADMSG);
+	HAS(message, "the program of session " SECOND " has seen command");
+	ckt_group_return_fini();
 	struct ckt_chain_state state;
 	int other = ckt_chain_open(server.automatic->dir_fd, SECOND, false);
+	/* Nobody starts while one of them may run at the server whose replica it is. */
+	ckt_replica_keep_init();
+	int replica = openat(other, "replica", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	IS(write(replica, "3600000\n", 8), 8);
+	close(replica);
+	IS(ask(FIRST, executed, message), -EBUSY);
+	HAS(message, "session " SECOND " is a replica, and its server may still run it");
+	IS(ask(SECOND, executed, message), -EBUSY);
+	unlinkat(other, "replica", 0);
+	IS(ask(FIRST, executed, message), 0);
+	ckt_group_return_fini();
+	/* What another says of the group. */
 	MUST(ckt_chain_read(other, SECOND, &state), 0);
 	struct ckt_chain_state changed = state;
 	changed.shared = true;
