@@ -149,12 +149,13 @@ struct ckt_session {
 	struct ckt_peer *holder; /* the connection that keeps it frozen, see image.c */
 	/* the connection for which it is preloaded; STARTING until that is done */
 	struct ckt_peer *preloader;
-	bool preloading;                /* an answer is awaited */
-	struct ckt_timer pause_timer;   /* see pause.c */
+	bool preloading;              /* an answer is awaited */
+	struct ckt_timer pause_timer; /* see pause.c */
 	/* See pause.c; times in seconds since the epoch, 0: for ever. */
 	struct {
-		struct ckt_session_pause *asked; /* what the worker has not answered, in its order */
-		int64_t until;                   /* while metrics.paused */
+		struct ckt_session_pause
+			*asked; /* what the worker has not answered, in its order */
+		int64_t until;  /* while metrics.paused */
 		bool marked;
 		int64_t marked_until;
 	} pause;
