@@ -44,6 +44,8 @@ enum ckt_fault_point {
 	CKT_FAULT_CTL_CLIENT_RESTORE = 214, /* the session is restored, but its client is not */
 	/* the image is claimed, but no server was asked to restore it */
 	CKT_FAULT_CTL_CLAIMED = 215,
+	/* worker: a communicator of a session that comes back is about to be made anew */
+	CKT_FAULT_RANKS_RETURN = 216,
 	/* a job is restored at the target, but no session was told to end at its source */
 	CKT_FAULT_CTL_JOB_MOVE_RESTORED = 220,
 	CKT_FAULT_CTL_JOB_MOVE_RELEASED = 221, /* the first session of it has ended there */

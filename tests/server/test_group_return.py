@@ -40,48 +40,49 @@ class Returns(Groups):
             self.wait_next_cut(cut, server, first, second)
         self.assertIn("of its group go back to their common images", self.log_of(server))
 
+    def stand(self, server, name, program, count):
+        """The program at its mid point, with so many sessions that are all in a cut: it, and its sessions."""
+        directory = os.path.join(self.dir, name)
+        os.mkdir(directory)
+        self.point = os.path.join(directory, "phase")
+        environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home, "CRICKET_RECONNECT_TIMEOUT": "60"}
+        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, program], environment)
+        self.programs.append(program)
+        program.wait_ready(self.point + ".ready", 60)
+        members = [types.SimpleNamespace(session=session) for session in self.sessions(server)]
+        self.assertEqual(len(members), count)
+        self.wait_cut(server, *members)
+        return program
+
+    def kill_standing(self, server, victims, returns):
+        """So many of the workers die at one moment: at the first death the server ends the others."""
+        os.kill(server.process.pid, signal.SIGSTOP)
+        for pid in self.workers_seen[:victims]:
+            os.kill(pid, signal.SIGKILL)
+        os.kill(server.process.pid, signal.SIGCONT)
+        # From then on nobody goes on with what is not in the images.
+        self.wait(lambda: self.log_of(server).count("of its group go back to their common images") == returns)
+
     def test_program(self):
         """Three processes that share memory and events both ways stand at their mid point while workers die, and find all as it was."""
         server = self.saving("first")
         for returns, victims in enumerate((1, 3), 1):
             with self.subTest(victims=victims):
-                directory = os.path.join(self.dir, "program-%d" % victims)
-                os.mkdir(directory)
-                self.point = os.path.join(directory, "phase")
-                environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home, "CRICKET_RECONNECT_TIMEOUT": "60"}
-                program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, GROUP_PROGRAM], environment)
-                self.programs.append(program)
-                program.wait_ready(self.point + ".ready", 60)
-                members = [types.SimpleNamespace(session=session) for session in self.sessions(server)]
-                self.assertEqual(len(members), 3)
-                self.wait_cut(server, *members)
-                # At one moment: at the first death the server ends the others.
-                os.kill(server.process.pid, signal.SIGSTOP)
-                for pid in self.workers_seen[:victims]:
-                    os.kill(pid, signal.SIGKILL)
-                os.kill(server.process.pid, signal.SIGCONT)
-                # From then on nobody goes on with what is not in the images.
-                self.wait(lambda: self.log_of(server).count("of its group go back to their common images") == returns)
+                program = self.stand(server, "program-%d" % victims, GROUP_PROGRAM, 3)
+                self.kill_standing(server, victims, returns)
                 self.finish(program)
                 self.wait(lambda: not self.sessions(server))
 
     @unittest.skipUnless("CKT_TEST_RANKS_PROGRAM" in os.environ, "no NCCL")
     def test_ranks(self):
-        """A communicator with ranks in other sessions cannot be of a cut: the server says so, and the program goes on."""
+        """The same of processes that are ranks of communicators."""
         server = self.saving("first", env={"CRICKET_SOFT_DEVICES": "12.0:8G,12.0:8G"})
-        directory = os.path.join(self.dir, "ranks")
-        os.mkdir(directory)
-        self.point = os.path.join(directory, "phase")
-        environment = {**runner.clean_environment(), "CKT_TEST_PHASE_FILE": self.point, "HOME": self.home}
-        program = runner.Program(directory, [self.tree.tool("cricket-run"), "--server", server.address, os.environ["CKT_TEST_RANKS_PROGRAM"]], environment)
-        self.programs.append(program)
-        program.wait_ready(self.point + ".ready", 60)
-
-        def refused():
-            images = self.sessions(server).values()
-            return len(images) == 2 and all("of an NCCL communicator with 2 ranks" in ((image or {}).get("problem") or "") for image in images)
-        self.wait(refused)
-        self.finish(program)
+        for returns, victims in enumerate((1, 2), 1):
+            with self.subTest(victims=victims):
+                program = self.stand(server, "ranks-%d" % victims, os.environ["CKT_TEST_RANKS_PROGRAM"], 2)
+                self.kill_standing(server, victims, returns)
+                self.finish(program)
+                self.wait(lambda: not self.sessions(server))
 
     def test_dead_has_seen_more(self):
         """The program whose worker died knows of a command that is not in the images: it is told, and the other one goes on."""

@@ -12,6 +12,7 @@
 
 #include "base/fault_point.h"
 #include "base/log.h"
+#include "rpc/job_cut.h"
 #include "rpc/net.h"
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/policy/ask.h"
@@ -23,13 +24,16 @@ enum {
 	LOOK_MS = 5,
 	/* What one has put on its GPU may take its time, or wait for a command of another. */
 	DRAIN_MS = 1000,
+	/* Ranks of communicators are let on to where the others are, and may compute meanwhile. */
+	MEET_MS = 5000,
 };
 
 struct member {
 	char id[CKT_SESSION_ID_SIZE + 1];
 	struct ckt_session *session; /* NULL: its worker is gone */
 	struct ckt_automatic_chain *chain;
-	bool drained, copied;
+	struct ckt_job_rank rank; /* how far it is, and its next step */
+	bool copied;
 	bool working; /* its image is being written, or its next state becomes the state */
 	bool saved;
 	char message[CKT_MESSAGE_MAX + 1]; /* what of its work is not done */
@@ -42,6 +46,8 @@ struct ckt_group_cut {
 	enum { CUT_DRAIN, CUT_NAME, CUT_SAVE, CUT_COUNT, CUT_OVER } phase;
 	unsigned asked; /* answers to come, and one for the asking itself */
 	bool held;      /* they are stopped until they are let go */
+	bool ranked; /* there are ranks of communicators among them, which may need steps to stand still */
+	struct ckt_job_cut meeting;
 	int64_t began_ms;
 	struct ckt_timer timer;
 	char why[CKT_MESSAGE_MAX]; /* empty: it goes well */
@@ -172,7 +178,10 @@ static void looked(struct ckt_session *session, void *context, int error, void *
 				: *res->message ? res->message
 						: "it goes on by itself");
 	} else if (one) {
-		one->drained = res->drained;
+		one->rank.drained = res->drained;
+		one->rank.tells = *res->message != 0;
+		one->rank.commands = res->commands;
+		one->rank.issued = res->issued;
 		one->copied = res->copied;
 		snprintf(one->message, sizeof one->message, "%s", res->message);
 	}
@@ -191,12 +200,24 @@ static void named(struct ckt_session *session, void *context, int error, void *a
 	answered(cut);
 }
 
+/* A look, or the step whose turn it is. */
+static struct ckt_worker_hold_args next_hold(struct member *one, ckt_hold_action action)
+{
+	struct ckt_job_rank *rank = &one->rank;
+	bool steps = rank->step && action == CKT_HOLD_LOOK;
+	rank->step = false;
+	return steps ? (struct ckt_worker_hold_args){.action = CKT_HOLD_STEP,
+			       .commands = rank->step_commands,
+			       .issued = rank->step_issued}
+		     : (struct ckt_worker_hold_args){.action = action};
+}
+
 static void ask_all(struct ckt_group_cut *cut, ckt_hold_action action)
 {
 	cut->asked = 1;
 	for (unsigned i = 0; i < cut->count; i++) {
 		struct ckt_session *session = cut->members[i].session;
-		struct ckt_worker_hold_args hold = {.action = action};
+		struct ckt_worker_hold_args hold = next_hold(&cut->members[i], action);
 		struct ckt_worker_cut_args name;
 		if (!session)
 			continue;
@@ -243,17 +264,29 @@ static void save_all(struct ckt_group_cut *cut)
 		ckt_timer_set(&cut->server->loop, &cut->timer, LOOK_MS);
 }
 
+/* Whether nobody has work left; if not, ranks get their next steps.  *ret_late: who has, or NULL. */
+static bool stand(struct ckt_group_cut *cut, int64_t now_ms, const struct member **ret_late)
+{
+	struct ckt_job_rank *ranks[CKT_CHAIN_MEMBERS_MAX];
+	for (unsigned i = 0; i < cut->count; i++)
+		ranks[i] = &cut->members[i].rank;
+	bool stands = cut->ranked ? ckt_job_cut_decide(&cut->meeting, ranks, cut->count, now_ms)
+				  : ckt_job_cut_drained(ranks, cut->count) == cut->count;
+	unsigned late = ckt_job_cut_late(ranks, cut->count);
+	*ret_late = late < cut->count ? &cut->members[late] : NULL;
+	return stands;
+}
+
 static void drain(struct ckt_group_cut *cut)
 {
-	const struct member *late = NULL;
-	for (unsigned i = 0; i < cut->count && !late; i++)
-		late = cut->members[i].drained ? NULL : &cut->members[i];
-	if (!late) {
+	const struct member *late;
+	int64_t now_ms = ckt_net_now_ms();
+	if (stand(cut, now_ms, &late)) {
 		cut->phase = CUT_NAME;
 		ask_all(cut, CKT_HOLD_LOOK);
 		return;
 	}
-	if (ckt_net_now_ms() - cut->began_ms < DRAIN_MS) {
+	if (!late || now_ms - cut->began_ms < (cut->ranked ? MEET_MS : DRAIN_MS)) {
 		ckt_timer_set(&cut->server->loop, &cut->timer, LOOK_MS);
 		return;
 	}
@@ -443,9 +476,11 @@ static bool begin(struct ckt_group_cut *cut)
 	for (unsigned i = 0; i < cut->count; i++) {
 		struct ckt_automatic_chain *chain = cut->members[i].chain;
 		chain->cut = cut;
+		cut->ranked |= ckt_group_has_ranks(cut->members[i].session);
 		ckt_timer_clear(&chain->timer);
 	}
 	cut->began_ms = ckt_net_now_ms();
+	ckt_job_cut_begin(&cut->meeting, cut->began_ms);
 	cut->timer.fire = look_again;
 	cut->held = true;
 	cut->next = cuts;

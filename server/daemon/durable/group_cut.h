@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Automatic images of sessions that share memory or events: all of one moment, a cut.
+ * Automatic images of sessions that share memory, events or communicators: all of one moment, a cut.
  *
  *	HOLD stop to every worker of the group -> all drained at one look? no: all go on, and it is tried later
+ *	  (of ranks of communicators: steps for those that have issued fewer collectives; rpc/job_cut.h)
  *	  -> CUT, SAVE2 of each, side by side -> all have copied: all go on
  *	  -> every next state is on the disk, with the cut and all members -> it becomes the state, of each -> DURABLE
  *

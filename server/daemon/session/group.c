@@ -158,13 +158,29 @@ bool ckt_group_has_ranks(const struct ckt_session *session)
 	return false;
 }
 
-/* Ranks of one communicator leave the GPU together, though they ask each other for nothing. */
+static void note_mates(struct ckt_session *a, struct ckt_session *b)
+{
+	note_mate(a, b);
+	note_mate(b, a);
+}
+
+static void note_connected(struct ckt_session *a, struct ckt_session *b)
+{
+	ckt_group_connect(a, b);
+	note_share(a);
+	note_share(b);
+}
+
+/*
+ * Ranks of one communicator leave the GPU and come back together, though they may ask each other for
+ * nothing: NVIDIA's library meets without the server.
+ */
 static void note_ranks(struct ckt_session *session, const struct ckt_group_name *name)
 {
 	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
 		if (s != session && ckt_group_is_same(session, s) && has_rank_of(&s->group, name)) {
-			note_mate(session, s);
-			note_mate(s, session);
+			note_connected(session, s);
+			note_mates(session, s);
 		}
 }
 
@@ -180,15 +196,10 @@ static void ask(struct ckt_session *session, const struct ckt_group_message *pac
 	struct ckt_session *found = find(session, &packet->name, packet->nth, &stranger);
 	if (found && offer(found, &packet->name, connection)) {
 		if (found != session) {
-			ckt_group_connect(session, found);
-			note_share(session);
-			note_share(found);
+			note_connected(session, found);
 			/* Roots of communicators are asked for by names of their own. */
-			if (ckt_group_is_session(&packet->name) ||
-				ckt_group_is_rank(&packet->name)) {
-				note_mate(session, found);
-				note_mate(found, session);
-			}
+			if (ckt_group_is_session(&packet->name) || ckt_group_is_rank(&packet->name))
+				note_mates(session, found);
 		}
 		return;
 	}

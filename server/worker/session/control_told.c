@@ -159,10 +159,7 @@ int ckt_worker_serve_cut(struct ckt_request *request)
 	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_cut_args, &args);
 	if (result)
 		return result;
-	/* Nobody gives its communicators new ids when the cut is restored. */
-	if (ckt_session_operations.has_peers(message, sizeof message))
-		res.status = -EOPNOTSUPP;
-	else if ((res.status = ckt_hold_name_cut(request->worker, (const uint8_t *)args.cut)))
+	if ((res.status = ckt_hold_name_cut(request->worker, (const uint8_t *)args.cut)))
 		snprintf(message, sizeof message, "the session is not held");
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_result, &res);
 }

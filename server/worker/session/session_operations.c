@@ -27,6 +27,8 @@
 /* A build without NCCL's headers lacks these. */
 uint64_t ckt_worker_nccl_issued(struct ckt_worker *worker) __attribute__((weak));
 bool ckt_worker_nccl_has_peers(char *ret_text, size_t text_size) __attribute__((weak));
+int ckt_worker_nccl_cut_check(struct ckt_worker *worker, char *ret_message, size_t message_size)
+	__attribute__((weak));
 
 /* ---- The mailbox */
 
@@ -145,6 +147,14 @@ static bool has_peers(char *ret_text, size_t text_size)
 	return ckt_worker_nccl_has_peers && ckt_worker_nccl_has_peers(ret_text, text_size);
 }
 
+static bool is_shared_with_running(
+	struct ckt_worker *worker, char *ret_message, size_t message_size)
+{
+	return ckt_ipc_obstacle(worker, ret_message, message_size) ||
+		(ckt_worker_nccl_cut_check &&
+			ckt_worker_nccl_cut_check(worker, ret_message, message_size));
+}
+
 static const char *job(struct ckt_worker *worker)
 {
 	return worker->job;
@@ -197,7 +207,7 @@ const struct ckt_session_operations ckt_session_operations = {
 	.settle_notes = ckt_inside_notes_settle,
 	.collectives_issued = collectives_issued,
 	.is_shared = ckt_ipc_is_shared,
-	.is_shared_with_running = ckt_ipc_obstacle,
+	.is_shared_with_running = is_shared_with_running,
 	.close_sharing = ckt_ipc_close,
 	.reopen_sharing = ckt_ipc_reopen,
 	.has_peers = has_peers,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * server/worker/libs/nccl/nccl_together.c: a session leaves with the other ranks of its communicators only where
- * all of them say that they stand still.
+ * all of them say that they stand still, and is of a cut only with all that are held for the same one.
  */
 #include <errno.h>
 #include <string.h>
@@ -112,4 +112,63 @@ static void test_answer(void)
 	group_kit_end();
 }
 
-UNIT_SUITE(worker_nccl_together, {"all stand", test_check}, {"its own answer", test_answer})
+/* As another rank's worker that is held for a cut of that name. */
+static const char *its_cut;
+
+static void say_cut(struct ckt_worker *worker, const struct ckt_group_name *name, int connection)
+{
+	char packet[1 + CKT_HOLD_CUT_TEXT] = "r";
+	(void)worker, (void)name;
+	snprintf(packet + 1, sizeof packet - 1, "%s", its_cut);
+	send(connection, packet, sizeof packet, MSG_NOSIGNAL);
+}
+
+static int check_cut(void)
+{
+	*text = 0;
+	return ckt_worker_nccl_cut_check(&ckt_worker, text, sizeof text);
+}
+
+static void hold(bool wanted, const char *cut)
+{
+	ckt_worker.checkpoint.hold.wanted = wanted;
+	snprintf(ckt_worker.checkpoint.hold.cut, CKT_HOLD_CUT_TEXT, "%s", cut);
+}
+
+static void test_cut(void)
+{
+	nccl_begin();
+	group_kit_begin();
+	nccl_make(NCCL_ID(93), 2, 0);
+	struct ckt_group_name second = name_of(1);
+	/* Without a cut, as with a job, it is not asked. */
+	IS(check_cut(), 0);
+	hold(true, "");
+	IS(check_cut(), 0);
+	hold(true, "/aa");
+	IS(check_cut(), -EBUSY);
+	HAS(text, "rank 1 of its NCCL communicator is at another server, or of another owner");
+	its_cut = "/aa";
+	IS(ckt_group_claim(&second, say_cut), 0);
+	IS(check_cut(), 0);
+	its_cut = "/ab";
+	IS(check_cut(), -EBUSY);
+	HAS(text, "rank 1 of its NCCL communicator is of another group, or does not stand still");
+	its_cut = "";
+	IS(check_cut(), -EBUSY);
+	hold(false, "/aa");
+	IS(check_cut(), 0);
+	/* A worker of an earlier version says one byte. */
+	hold(true, "/aa");
+	ckt_group_drop(&second);
+	said = 'r';
+	IS(ckt_group_claim(&second, say), 0);
+	IS(check_cut(), -EBUSY);
+	hold(false, "");
+	ckt_group_drop(&second);
+	IS(nccl_end(NCCL_ID(93), CKT_NCCL_DESTROY), ncclSuccess);
+	group_kit_end();
+}
+
+UNIT_SUITE(worker_nccl_together, {"all stand", test_check}, {"its own answer", test_answer},
+	{"of one cut", test_cut})

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "server/worker/libs/nccl/nccl.h"
 #include "server/worker/libs/state.h"
@@ -131,6 +132,8 @@ static void making_run(struct ckt_nccl_job *job)
 {
 	struct making *m = (struct making *)job;
 	ncclComm_t made = NULL;
+	if (m->meets)
+		ckt_fault(CKT_FAULT_RANKS_RETURN);
 	ncclResult_t status = m->meets
 		? ckt_worker_nccl_meet(m->made->identity, m->rank, m->deadline_ms, &m->ids[0])
 		: ncclSuccess;

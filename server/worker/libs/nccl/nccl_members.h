@@ -61,3 +61,8 @@ bool ckt_worker_nccl_is_first(void);
  * it.  0, or -EBUSY and a sentence.  Precondition: the session is frozen, and all of them are.
  */
 int ckt_worker_nccl_together_check(char *ret_message, size_t message_size);
+/*
+ * Of a session that is held for a cut of its group: whether the sessions with the other ranks of its
+ * communicators are held for the same cut.  0, or -EBUSY and a sentence; 0 also where it is held for no cut.
+ */
+int ckt_worker_nccl_cut_check(struct ckt_worker *worker, char *ret_message, size_t message_size);

@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of an NCCL communicator: automatic images of all at one moment, and all come back together from them, with a new communicator.
+
+Each rank's first block holds one word, which the test computes as well: the words after a return say whether anything was lost or done twice.
+"""
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from groups import Groups  # noqa: E402
+from takers import CLIENT  # noqa: E402
+from whole import runner  # noqa: E402
+
+MASK = (1 << 32) - 1
+
+
+class Rank:
+    """A program of its own with two blocks; what it is told, it does (limit_client.c, ranked.h)."""
+
+    def __init__(self, test, server, **env):
+        before = set(test.sessions(server))
+        self.said = open(os.path.join(test.dir, "said-%d" % len(test.members)), "w+", encoding="utf-8")
+        self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, CLIENT], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.said, text=True,
+                                        env={**runner.clean_environment(), "HOME": test.home, "CRICKET_RECONNECT_TIMEOUT": test.patience, **env})
+        test.members.append(self)
+        test.assertEqual(self.process.stdout.readline(), "0\n", self.stderr())
+        (self.session,) = set(test.sessions(server)) - before
+
+    def begin(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        return int(line) if line.lstrip("-").rstrip("\n").isdigit() else line
+
+    def ask(self, *words):
+        self.begin(*words)
+        return self.answer()
+
+    def stderr(self):
+        with open(self.said.name, encoding="utf-8") as f:
+            return f.read()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.said.close()
+
+
+class RankGroups(Groups):
+    def said(self):
+        return "".join(member.stderr() for member in self.members)
+
+    def join(self, ranks, name="id", **_):
+        """A new communicator of all."""
+        path = os.path.join(self.dir, name)
+        self.assertEqual(ranks[0].ask("unique", path), 0, self.said())
+        for number, rank in enumerate(ranks):
+            rank.begin("rank", path, number, len(ranks))
+        self.assertEqual([rank.answer() for rank in ranks], [0] * len(ranks), self.said())
+
+    def ranks(self, server, count=2, env=({},) * 8):
+        ranks = [Rank(self, server, **env[number]) for number in range(count)]
+        for number, rank in enumerate(ranks):
+            self.assertEqual([rank.ask("alloc", 1), rank.ask("alloc", 1), rank.ask("fill", number + 1)], [0, 0, 0], self.said())
+        self.words = [number + 1 for number in range(count)]
+        self.join(ranks)
+        return ranks
+
+    def expected(self, loops):
+        """What the words are after so many loops more; see ranked.h."""
+        for _ in range(loops):
+            total = sum(self.words)
+            self.words = [(total * 1664525 + 1013904223 + number) & MASK for number in range(len(self.words))]
+        return self.words
+
+    def train(self, ranks, loops):
+        for rank in ranks:
+            rank.begin("train", loops)
+        self.assertEqual([rank.answer() for rank in ranks], self.expected(loops), self.said())
+
+    def returned(self, server, times):
+        """Both go back: from then on nobody does anything that is not behind the images."""
+        self.wait(lambda: self.log_of(server).count("of its group go back to their common images") == times)
+
+    def train_after(self, server, victim, ranks, loops, times=1):
+        """The one whose worker died is asked first, and comes for its session; the other one has waited since the cut."""
+        victim.begin("train", loops)
+        self.returned(server, times)
+        for rank in ranks:
+            if rank is not victim:
+                rank.begin("train", loops)
+        self.assertEqual([rank.answer() for rank in ranks], self.expected(loops), self.said())
+
+    def wait_next_cut(self, cut, server, *members):
+        """Not that one: what a worker did that stands still is not known yet."""
+        self.wait(lambda: self.wait_cut(server, *members) != cut)
+
+
+class Ranks(RankGroups):
+    def test_return(self):
+        """A worker dies while both ranks wait and all is in the images: both go on, with a communicator that is made anew; so again after the next cut."""
+        server = self.saving("first")
+        ranks = self.ranks(server)
+        for victim in (0, 1):
+            self.train(ranks, 3)
+            self.wait_cut(server, *ranks)
+            self.kill_worker(server, ranks[victim])
+            self.train_after(server, ranks[victim], ranks, 5, victim + 1)
+        self.assertEqual(self.said(), "")
+
+
+    def test_busy(self):
+        """Ranks that sum without a pause are brought to a common point; nobody's words change by it."""
+        server = self.saving("first")
+        ranks = self.ranks(server)
+        self.wait_cut(server, *ranks)
+        cuts = set()
+        while len(cuts) < 4:
+            self.train(ranks, 60)
+            cuts |= {self.cut_of(rank)[0] for rank in ranks if self.cut_of(rank)}
+
+    def test_waits(self):
+        """A rank waits in a collective for one that computes: no cut is taken, ps says why, and once that one has come there is the next."""
+        server = self.saving("first")
+        ranks = self.ranks(server)
+        cut = self.wait_cut(server, *ranks)
+        ranks[0].begin("train", 1)
+        self.wait(lambda: all("had work left while its group stood still" in ((image or {}).get("problem") or "") for image in self.sessions(server).values()))
+        self.assertEqual({self.cut_of(rank)[0] for rank in ranks}, {cut})
+        ranks[1].begin("train", 1)
+        self.assertEqual([rank.answer() for rank in ranks], self.expected(1), self.said())
+        self.wait_next_cut(cut, server, *ranks)
+
+    def test_elsewhere(self):
+        """A rank at another server: no cut is taken, and ps says why."""
+        servers = [self.saving(name, "--worker-network", "on") for name in ("first", "second")]
+        ranks = [Rank(self, server) for server in servers]
+        for rank in ranks:
+            self.assertEqual([rank.ask("alloc", 1), rank.ask("alloc", 1), rank.ask("fill", 1)], [0, 0, 0])
+        self.words = [1, 1]
+        self.join(ranks)
+
+        def said(server):
+            return next(((image or {}).get("problem") or "" for image in self.sessions(server).values()), "")
+        self.wait(lambda: all("of an NCCL communicator with 2 ranks" in said(server) for server in servers))
+        self.train(ranks, 2)
+
+    def test_server_and_workers_die(self):
+        """Three ranks; server and workers die, and the next server brings all back."""
+        server = self.saving("first")
+        ranks = self.ranks(server, 3)
+        self.train(ranks, 3)
+        self.wait_cut(server, *ranks)
+        self.end_all(server)
+        server = self.saving("first")
+        self.train(ranks, 4)
+        self.assertIn("of its group go back to their common images", self.log_of(server))
+
+    def test_never_comes(self):
+        """A rank whose program does not return: the other one is told its name."""
+        self.patience = "20"
+        server = self.saving("first", "--claim-timeout", "6")
+        ranks = self.ranks(server)
+        self.train(ranks, 1)
+        self.wait_cut(server, *ranks)
+        os.kill(ranks[0].process.pid, signal.SIGSTOP)
+        self.kill_worker(server, ranks[1])
+        self.assertEqual(ranks[1].ask("train", 1), -1)
+        self.assertIn(f"comes back only together with session {ranks[0].session}, which has no images that fit", ranks[1].stderr())
+
+    def cut_short(self, point):
+        """Ranks with a cut; the server dies at that point of the next one, and both go on at the server after that."""
+        server = self.saving("first")
+        ranks = self.ranks(server)
+        self.train(ranks, 2)
+        cut = self.wait_cut(server, *ranks)
+        server = self.again(server)
+        self.train(ranks, 2)
+        server.kill()
+        try:
+            server = self.saving("first", "--auto-checkpoint", "1s", env={"CRICKET_FAULT": str(point)})
+        except runner.Failure as failure:
+            # It was there, before anybody looked.
+            self.assertIn("ended with -9", str(failure))
+        self.wait(lambda: server.process.poll() is not None)
+        for rank in ranks:
+            self.assertEqual(self.cut_of(rank)[0], cut)
+        return server, ranks, cut
+
+    def end_round(self, server):
+        self.end_all(server)
+        for member in self.members:
+            member.close()
+        self.members = []
+
+    def test_server_dies(self):
+        """At each point of a cut: before all next states are there the cut before counts, and then the new one does."""
+        for point in (246, 247, 248):
+            with self.subTest(point=point):
+                server, ranks, cut = self.cut_short(point)
+                if point == 248:
+                    self.end_workers()
+                    server = self.saving("first", "--auto-checkpoint", "1h")
+                else:
+                    server = self.again(server, every="1s")
+                    self.wait_next_cut(cut, server, *ranks)
+                    self.kill_worker(server, ranks[0])
+                self.train_after(server, ranks[0], ranks, 3)
+                for rank in ranks:
+                    self.assertEqual(self.state_of(rank, file="state.next"), "") if point == 248 else None
+                self.end_round(server)
+                os.unlink(os.path.join(self.dir, "id"))
+
+    def test_worker_dies_again(self):
+        """A worker that comes back dies before its communicator is made: nobody goes on with half of it, and without that all go on from the cut."""
+        server = self.saving("first")
+        ranks = self.ranks(server)
+        self.train(ranks, 2)
+        self.wait_cut(server, *ranks)
+        self.end_all(server)
+        server = self.saving("first", env={"CRICKET_FAULT": "216"})
+        ranks[0].begin("train", 2)
+        self.wait(lambda: self.log_of(server).count("signal 9") >= 2)
+        self.end_all(server)
+        server = self.saving("first")
+        ranks[1].begin("train", 2)
+        self.assertEqual([rank.answer() for rank in ranks], self.expected(2), self.said())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
