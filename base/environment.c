@@ -15,7 +15,8 @@ static const char prefix[] = "CRICKET_";
 const struct ckt_environment_variable ckt_environment_variables[] = {
 	{"CRICKET_DURABLE",
 		"1: the session can be restored from an image that is older than what the program "
-		"has seen; 2: also together with sessions that it shares memory with"},
+		"has seen; 2: also together with sessions that it shares memory or "
+		"communicators with"},
 	{"CRICKET_FAULT", "number of a point that fails on purpose, for tests"},
 	{"CRICKET_JOB",
 		"the job of the program's session, for cricketctl checkpoint --job; by "

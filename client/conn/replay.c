@@ -95,6 +95,8 @@ enum { LIBRARY_OPEN = 1 };
 /* Its group must replay, too. */
 static bool is_sharing(const struct ckt_call_header *header)
 {
+	if (header->prog == ckt_lib_prog(CKT_LIB_NCCL))
+		return header->proc != LIBRARY_OPEN;
 	return header->prog == CKT_CUDA_PROG &&
 		(header->proc == CKT_PROC_IPC_MEM_GET || header->proc == CKT_PROC_IPC_MEM_OPEN ||
 			header->proc == CKT_PROC_PHYSICAL_EXPORT ||
@@ -107,7 +109,7 @@ static const char *why_never(const struct ckt_replay *replay, const struct ckt_c
 	if (replay->stamps.on && is_sharing(header))
 		return NULL;
 	if (header->prog == ckt_lib_prog(CKT_LIB_NCCL))
-		return "it uses NCCL";
+		return replay->stamps.on ? NULL : "it uses NCCL";
 	if (header->prog != CKT_CUDA_PROG)
 		return NULL;
 	switch (header->proc) {

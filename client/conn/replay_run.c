@@ -15,6 +15,7 @@
 #include "client/conn/replay.h"
 #include "client/conn/settings.h"
 #include "rpc/gen/cuda_codec.h"
+#include "rpc/nccl.h"
 #include "rpc/record.h"
 
 /* How long a query may say that the GPU is not ready, where the program was told that it is. */
@@ -333,12 +334,27 @@ static int tell_place(struct run *run, size_t index)
 	return -EILSEQ;
 }
 
+/*
+ * The ranks of a communicator met by a unique id whose root died with its worker.  Those in the images
+ * are made anew.
+ */
+static int refuse_communicator(struct run *run, const struct ckt_log_command *command)
+{
+	snprintf(run->message, run->message_size,
+		"nccl_comm (call %llu) made a communicator behind the images of its group, by a unique "
+		"ID that is of no more use; start the programs again",
+		(unsigned long long)command->seq);
+	return -EILSEQ;
+}
+
 /* One command of the log; *reply: the first reply that may not have come yet. */
 static int send_command(struct run *run, size_t index, size_t *reply)
 {
 	const struct ckt_log_command *c = &run->replay->log.commands[index];
 	const struct ckt_log_reply *was = reply_of(run, c);
 	bool again = c->seq && c->seq <= run->start;
+	if (!again && c->prog == ckt_lib_prog(CKT_LIB_NCCL) && c->proc == CKT_NCCL_COMM_PROC)
+		return refuse_communicator(run, c);
 	int result = tell_place(run, index);
 	if (!result && c->seq)
 		result = catch_up(run, c->seq, again, reply);

@@ -6,9 +6,11 @@ Each rank's first block holds one word, which the test computes as well: the wor
 """
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -17,6 +19,8 @@ from takers import CLIENT  # noqa: E402
 from whole import runner  # noqa: E402
 
 MASK = (1 << 32) - 1
+KILLS = int(os.environ.get("CKT_TEST_KILLS", "20"))
+SEED = int(os.environ.get("CKT_TEST_SEED", "0")) or random.randrange(1, 1 << 32)
 
 
 class Rank:
@@ -236,6 +240,124 @@ class Ranks(RankGroups):
         server = self.saving("first")
         ranks[1].begin("train", 2)
         self.assertEqual([rank.answer() for rank in ranks], self.expected(2), self.said())
+
+
+class Replays(RankGroups):
+    """Each program with CRICKET_DURABLE=2."""
+
+    def setUp(self):
+        super().setUp()
+        self.durable = {"CRICKET_DURABLE": "2"}
+
+    def group(self, server, count=2):
+        ranks = self.ranks(server, count, env=(self.durable,) * count)
+        self.train(ranks, 2)
+        self.wait_cut(server, *ranks)
+        return ranks
+
+    def test_beyond(self):
+        """Ranks that have summed beyond the cut, and wait; a worker dies, and all do it again."""
+        server = self.saving("first")
+        ranks = self.group(server)
+        server = self.again(server)
+        for victim in (0, 1):
+            self.train(ranks, 3)
+            self.train(ranks, 2)
+            self.kill_worker(server, ranks[victim])
+            self.train(ranks, 4)
+        self.assertEqual(self.log_of(server).count("and replay what is behind them in one order"), 2)
+        for rank in ranks:
+            self.assertIn("commands replayed in", rank.stderr())
+
+
+    def test_while_they_sum(self):
+        """A worker dies in the middle of a sum: the other rank's program never hears that it failed."""
+        server = self.saving("first")
+        ranks = self.group(server)
+        server = self.again(server)
+        for victim in (0, 1):
+            self.train(ranks, 2)
+            ranks[1 - victim].begin("train", 1)
+            # It waits for the other one's part, or is about to.
+            self.wait(lambda one=ranks[1 - victim]: self.behind(server, one))
+            self.kill_worker(server, ranks[victim])
+            ranks[victim].begin("train", 1)
+            self.assertEqual([rank.answer() for rank in ranks], self.expected(1), self.said())
+        for rank in ranks:
+            self.assertNotIn("returned status", rank.stderr())
+
+    def behind(self, server, rank):
+        """How many commands it has executed that are in no images."""
+        return (self.sessions(server)[rank.session] or {}).get("behind", 0)
+
+    def test_kills(self):
+        """Workers that die at any time, also while they come back or replay, beside cuts: no word is ever another."""
+        print("seed %d: CKT_TEST_SEED=%d" % (SEED, SEED), flush=True)
+        chance = random.Random(SEED)
+        server = self.saving("first", "--auto-checkpoint", "1s")
+        ranks = self.group(server, 3)
+        for _ in range(KILLS):
+            self.train(ranks, chance.randrange(1, 20))
+            loops = chance.randrange(1, 60)
+            for rank in ranks:
+                rank.begin("train", loops)
+            for _ in range(chance.choice((1, 1, 2))):
+                where, pause = chance.random(), chance.choice((0, 0.3 * chance.random()))
+                workers = self.workers(server)
+                for pid in workers[int(where * len(workers)):][:1]:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(pause)
+            self.assertEqual([rank.answer() for rank in ranks], self.expected(loops), self.said())
+        for rank in ranks:
+            self.assertNotIn("returned status", rank.stderr())
+
+    def test_server_dies(self):
+        """All workers and the server die; the next server brings all back, with what is behind the images."""
+        server = self.saving("first")
+        ranks = self.group(server, 3)
+        server = self.again(server)
+        self.train(ranks, 5)
+        self.end_all(server)
+        self.saving("first", "--auto-checkpoint", "1h")
+        self.train(ranks, 3)
+
+    def test_no_part(self):
+        """A rank whose program does not ask: the one whose worker died is told, and nobody is ended for it."""
+        self.patience = "8"
+        server = self.saving("first")
+        ranks = self.ranks(server, env=(self.durable, {}))
+        self.train(ranks, 2)
+        self.wait_cut(server, *ranks)
+        server = self.again(server)
+        self.train(ranks, 1)
+        other = self.worker_of(server, ranks[1])
+        self.kill_worker(server, ranks[0])
+        self.assertEqual(ranks[0].ask("train", 1), -1)
+        self.assertRegex(ranks[0].stderr(), f"the images of its group end before that|session {ranks[1].session} takes no part in a replay of its group")
+        self.assertTrue(runner.alive(other))
+
+    def test_new_communicator(self):
+        """What was made behind the images cannot be made again: both programs are told by the name of the call; with images behind it both go on."""
+        self.patience = "12"
+        server = self.saving("first")
+        ranks = self.group(server)
+        server = self.again(server)
+        self.join(ranks, "second")
+        self.train(ranks, 2)
+        server = self.again(server, every="1s")
+        self.wait_cut(server, *ranks)
+        server = self.again(server)
+        self.train(ranks, 2)
+        self.kill_worker(server, ranks[0])
+        self.train(ranks, 2)
+        self.join(ranks, "third")
+        self.train(ranks, 2)
+        self.kill_worker(server, ranks[0])
+        for rank in ranks:
+            rank.begin("train", 1)
+        self.assertEqual([rank.answer() for rank in ranks], [-1, -1])
+        self.assertRegex(self.said(), r"nccl_comm \(call [0-9]+\) made a communicator behind the images of its group")
 
 
 if __name__ == "__main__":

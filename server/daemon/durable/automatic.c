@@ -467,7 +467,7 @@ static void leave_group(struct ckt_session *session, struct ckt_automatic_chain 
 {
 	if (!session->failure)
 		ckt_group_return_over(chain->id);
-	ckt_group_leave(session, chain->keep && (chain->state.count || chain->cut));
+	ckt_group_leave(session, chain->id, chain->keep && (chain->state.count || chain->cut));
 	if (chain->cut)
 		ckt_group_cut_leave(chain);
 	else if (!chain->committing)
@@ -510,7 +510,7 @@ void ckt_automatic_end(struct ckt_session *session, bool crashed)
 	if (chain)
 		end_chain(session, chain, crashed && !over);
 	else
-		ckt_group_leave(session, false);
+		ckt_group_leave(session, session->id, false);
 }
 
 void ckt_automatic_ended(struct ckt_automatic_chain *chain)

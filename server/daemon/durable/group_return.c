@@ -315,6 +315,10 @@ static bool ask_living(struct group *group, ckt_hold_action action)
 		struct ckt_session *session = living(group, &group->members[i]);
 		bool wanted = action == CKT_HOLD_STOP || group->members[i].held;
 		any |= session != NULL;
+		/* Of a return that is over: it would wait for memory or ranks of one that is dead. */
+		if (session && session->phase == CKT_SESSION_STARTING)
+			ckt_session_cut_off(session,
+				"a session that was to come back with it has ended meanwhile");
 		if (session && wanted && session->phase == CKT_SESSION_LIVE &&
 			hold(session, action, stands, group) == 0) {
 			group->asked++;

@@ -62,9 +62,10 @@ bool ckt_group_is_same(const struct ckt_session *a, const struct ckt_session *b)
 /* They can see what the other has, from now on. */
 void ckt_group_connect(struct ckt_session *a, struct ckt_session *b);
 /*
- * Its worker is gone.  returns: its client may come back for it, and until then it is of the group.
+ * Its worker is gone.  returns: its client may come back for it, under that id, and until then it is of
+ * the group.  One that died while it was restored has another id of its own.
  */
-void ckt_group_leave(struct ckt_session *session, bool returns);
+void ckt_group_leave(struct ckt_session *session, const char *id, bool returns);
 /* What an image says of a session: it is of one group with those.  Nothing is known of where they are. */
 void ckt_group_await(struct ckt_session *session, const char *id);
 /*

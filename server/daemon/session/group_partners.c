@@ -85,7 +85,8 @@ static void inherit(struct ckt_session *heir, const struct ckt_session *from)
 	}
 }
 
-static void leave(struct ckt_session *other, const struct ckt_session *session, bool returns)
+static void leave(
+	struct ckt_session *other, const struct ckt_session *session, const char *id, bool returns)
 {
 	for (size_t i = 0; i < other->group.partner_count; i++) {
 		struct ckt_group_partner *one = &other->group.partners[i];
@@ -97,17 +98,17 @@ static void leave(struct ckt_session *other, const struct ckt_session *session, 
 		}
 		one->serial = 0;
 		one->until_ms = patience(session);
-		snprintf(one->id, sizeof one->id, "%.12s", id_of(session));
+		snprintf(one->id, sizeof one->id, "%.12s", id);
 		inherit(other, session);
 		return;
 	}
 }
 
-void ckt_group_leave(struct ckt_session *session, bool returns)
+void ckt_group_leave(struct ckt_session *session, const char *id, bool returns)
 {
 	struct ckt_session *other = session->server->sessions;
 	for (; other; other = other->next)
-		leave(other, session, returns);
+		leave(other, session, id, returns);
 }
 
 static struct ckt_session *find(struct ckt_server *server, const struct ckt_group_partner *partner)

@@ -12,11 +12,15 @@
 #include "base/log.h"
 #include "base/probes.h"
 #include "server/worker/libs/libs.h"
+#include "server/worker/libs/nccl/nccl_members.h"
 #include "server/worker/session/call_trace.h"
 #include "server/worker/session/metrics.h"
 #include "server/worker/session/stamps.h"
 #include "server/worker/session/start.h"
 #include "server/worker/worker.h"
+
+/* A build without NCCL's headers lacks it. */
+void ckt_worker_nccl_await_return(struct ckt_worker *worker) __attribute__((weak));
 
 enum { INLINE_BODY = 512 };
 
@@ -225,6 +229,8 @@ void ckt_wcall_finish(struct ckt_wcall *call, CUresult result)
 		ckt_wcall_free(call);
 		return;
 	}
+	if (__builtin_expect(ckt_stamps_kept(), 0) && ckt_worker_nccl_await_return)
+		ckt_worker_nccl_await_return(call->worker);
 	if (!result && private->no_memory)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result || !private->body) {

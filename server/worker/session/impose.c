@@ -18,6 +18,9 @@ void ckt_impose_connect(struct ckt_worker *worker, bool durable)
 {
 	worker->impose.durable = durable;
 	worker->impose.last = worker->impose.seq = 0;
+	/* It was restored from one. */
+	if (worker->copy_before && !worker->impose.saved)
+		worker->impose.saved = atomic_load(&worker->replies.executed);
 }
 
 int ckt_impose_begin(struct ckt_worker *worker, const ckt_replay_args *args)
@@ -95,6 +98,7 @@ bool ckt_impose_wait(struct ckt_worker *worker)
 void ckt_impose_tell_durable(struct ckt_worker *worker, uint64_t executed)
 {
 	uint64_t epoch = ckt_output_epoch(&worker->output);
+	worker->impose.saved = executed;
 	uint8_t *p = epoch && worker->impose.durable
 		? ckt_output_begin(&worker->output, epoch, CKT_CALL_HEADER_SIZE + 8)
 		: NULL;

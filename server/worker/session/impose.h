@@ -27,7 +27,9 @@ struct ckt_wcall;
 
 struct ckt_impose {
 	_Atomic bool durable; /* the client keeps its commands; any thread reads it */
-	uint64_t last;        /* of the replay; 0: there was none on this connection */
+	/* All commands up to this number are in an image that stays; any thread.  0: there is none. */
+	_Atomic uint64_t saved;
+	uint64_t last; /* of the replay; 0: there was none on this connection */
 	/* the command that the next members are for; 0: none */
 	uint64_t seq;
 	int result;

@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "rpc/net.h"
 #include "rpc/record.h"
+#include "checkpoint/session.h"
 #include "rpc/stamps.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/stamps.h"
 #include "server/worker/worker.h"
@@ -31,6 +33,12 @@ static struct {
 	pthread_mutex_t lock; /* of the ends and of our slot */
 	struct ckt_stamps_page *page;
 	unsigned slot, count;
+	/*
+	 * False: communicators alone tie it to others.  Then the library's order is enough, and nobody
+	 * waits: a sum that one program was told of may need commands of another that nobody was told of,
+	 * which run behind the replay.
+	 */
+	bool ordered;
 	_Atomic bool replaying;
 	struct open_end *ends;
 	size_t end_count, end_room;
@@ -47,6 +55,7 @@ static struct {
 
 int ckt_stamps_join(int fd, unsigned slot, unsigned count)
 {
+	char text[CKT_MESSAGE_MAX];
 	struct stat status;
 	void *place = MAP_FAILED;
 	int result = fstat(fd, &status) ? -errno : 0;
@@ -64,6 +73,9 @@ int ckt_stamps_join(int fd, unsigned slot, unsigned count)
 	replay.page = place;
 	replay.slot = slot;
 	replay.count = count;
+	replay.ordered = ckt_ipc_shares() || !ckt_session_operations.has_peers(text, sizeof text);
+	if (!replay.ordered)
+		__atomic_store_n(&replay.page->slots[slot].next, CKT_STAMPS_DONE, __ATOMIC_RELEASE);
 	atomic_store(&replay.replaying, true);
 	return 0;
 }
@@ -77,9 +89,9 @@ bool ckt_stamps_replaying(void)
 static void publish(void)
 {
 	uint64_t next = replay.next ? replay.next : replay.passed + 1;
-	if (replay.done)
+	if (replay.done || !replay.ordered)
 		next = CKT_STAMPS_DONE;
-	for (size_t i = 0; i < replay.end_count; i++)
+	for (size_t i = 0; i < replay.end_count && replay.ordered; i++)
 		if (replay.ends[i].end - 1 < next)
 			next = replay.ends[i].end - 1;
 	__atomic_store_n(&replay.page->slots[replay.slot].next, next, __ATOMIC_RELEASE);
@@ -87,7 +99,7 @@ static void publish(void)
 
 static bool reached(uint64_t stamp)
 {
-	for (unsigned i = 0; i < replay.count; i++)
+	for (unsigned i = 0; i < replay.count && replay.ordered; i++)
 		if (i != replay.slot &&
 			__atomic_load_n(&replay.page->slots[i].next, __ATOMIC_ACQUIRE) < stamp)
 			return false;

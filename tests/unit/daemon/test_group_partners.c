@@ -50,7 +50,7 @@ static void test_partners(void)
 	NO(ckt_group_each(sessions[0], look, &seen));
 	IS(seen.count, 2);
 	/* One that may come back is awaited, and found by its id. */
-	ckt_group_leave(sessions[1], true);
+	ckt_group_leave(sessions[1], sessions[1]->id, true);
 	session_drop(sessions[1]);
 	seen = group_of(sessions[0]);
 	TEXT(seen.ids, "a b c ");
@@ -64,7 +64,7 @@ static void test_partners(void)
 	TEXT(seen.ids, "a b c ");
 	IS(seen.gone, 0);
 	/* Not for ever. */
-	ckt_group_leave(sessions[2], true);
+	ckt_group_leave(sessions[2], sessions[2]->id, true);
 	session_drop(sessions[2]);
 	IS(group_of(sessions[1]).gone, 1);
 	for (int s = 0; s < 2; s++)
@@ -72,7 +72,7 @@ static void test_partners(void)
 			sessions[s]->group.partners[i].until_ms = 1;
 	TEXT(group_of(sessions[1]).ids, "b a ");
 	/* One that has ended is no member, whoever has its id next. */
-	ckt_group_leave(sessions[0], false);
+	ckt_group_leave(sessions[0], sessions[0]->id, false);
 	session_drop(sessions[0]);
 	sessions[0] = session_new(ids[0]);
 	TEXT(group_of(sessions[1]).ids, "b ");

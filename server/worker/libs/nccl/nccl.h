@@ -81,6 +81,7 @@ struct ckt_nccl_comm {
 	bool blocking;
 	int status, ranks, rank; /* results of its creation */
 	_Atomic int failed;      /* the first status of a group that was not 0 */
+	bool failure_told;       /* the program may know */
 	uint8_t identity[CKT_NCCL_ID_BYTES];
 	struct ckt_nccl_job *first, *last; /* the lane; the first job runs or waits */
 	struct ckt_nccl_comm *next_postponed;
@@ -161,6 +162,13 @@ void ckt_worker_nccl_count(uint64_t operations);
 void ckt_worker_nccl_peers_add(struct ckt_nccl_comm *comm);
 /* Does nothing for a communicator that was not added. */
 void ckt_worker_nccl_peers_remove(struct ckt_nccl_comm *comm);
+/* An end was requested; freed: of which the library frees it, but not before the return. */
+void ckt_worker_nccl_peers_close(struct ckt_nccl_comm *comm, bool closed, bool freed);
+/*
+ * Whether a communicator of several ranks has failed, of which the program was not told; told: it is
+ * from now on.  Any thread.
+ */
+bool ckt_worker_nccl_has_failed(bool told);
 
 /* ---- nccl_together.c: the same threads. */
 /* The session's rank is found by those of the others, so that they leave the GPU together. */

@@ -528,8 +528,8 @@ int ckt_worker_nccl_end(struct ckt_wcall *call)
 		.flags = args.flags};
 	if (args.how == CKT_NCCL_ABORT)
 		comm->ending = true;
-	comm->freed |= args.how == CKT_NCCL_DESTROY || args.how == CKT_NCCL_ABORT;
-	comm->closed |= args.how != CKT_NCCL_REVOKE;
+	ckt_worker_nccl_peers_close(comm, args.how != CKT_NCCL_REVOKE,
+		args.how == CKT_NCCL_DESTROY || args.how == CKT_NCCL_ABORT);
 	ckt_worker_nccl_job_submit(call->worker, comm, &e->job);
 	return CKT_WCALL_LATER;
 }

@@ -239,6 +239,9 @@ int ckt_worker_nccl_group(struct ckt_wcall *call)
 		ckt_driver.cuCtxSetCurrent(call->worker->current->real);
 	call->status = group->job.status;
 	free(group);
+	/* Before its client is told. */
+	if (call->status)
+		ckt_worker_nccl_await_return(call->worker);
 	return ckt_library_done(call, call->status, &once);
 }
 

@@ -66,3 +66,11 @@ int ckt_worker_nccl_together_check(char *ret_message, size_t message_size);
  * communicators are held for the same cut.  0, or -EBUSY and a sentence; 0 also where it is held for no cut.
  */
 int ckt_worker_nccl_cut_check(struct ckt_worker *worker, char *ret_message, size_t message_size);
+
+/* ---- nccl_lost.c */
+/*
+ * Before a reply: of a communicator that has failed the program is not told if its group can come back
+ * and replay.  Waits for that, on any thread that answers; returns if it did not come.
+ */
+void ckt_worker_nccl_await_return(struct ckt_worker *worker);
+extern unsigned ckt_worker_nccl_await_ms;

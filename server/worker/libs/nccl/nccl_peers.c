@@ -73,6 +73,40 @@ bool ckt_worker_nccl_is_first(void)
 	return found;
 }
 
+void ckt_worker_nccl_peers_close(struct ckt_nccl_comm *comm, bool closed, bool freed)
+{
+	pthread_mutex_lock(&lock);
+	comm->closed |= closed;
+	comm->freed |= freed;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Precondition: locked, so that the library does not free it meanwhile. */
+static bool has_failed(const struct ckt_nccl_comm *comm)
+{
+	ncclResult_t error = ncclSuccess;
+	ncclComm_t real = comm->freed || comm->closed ? NULL : comm->real;
+	if (comm->ranks < 2 || !real || comm->failure_told)
+		return false;
+	if (!comm->failed && ckt_nccl.ncclCommGetAsyncError &&
+		ckt_nccl.ncclCommGetAsyncError(real, &error))
+		return false;
+	return comm->failed || (error && error != ncclInProgress);
+}
+
+bool ckt_worker_nccl_has_failed(bool told)
+{
+	bool failed = false;
+	pthread_mutex_lock(&lock);
+	for (struct ckt_nccl_comm *comm = first; comm; comm = comm->next_known)
+		if (has_failed(comm)) {
+			failed = true;
+			comm->failure_told = told;
+		}
+	pthread_mutex_unlock(&lock);
+	return failed;
+}
+
 /* Writes "rank 1" or "ranks 1, 2 and 5 others" and returns their number.  Precondition: locked. */
 static int name_ranks(const struct ckt_nccl_comm *comm, bool here, char *text, size_t size)
 {
