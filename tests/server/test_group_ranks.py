@@ -360,5 +360,28 @@ class Replays(RankGroups):
         self.assertRegex(self.said(), r"nccl_comm \(call [0-9]+\) made a communicator behind the images of its group")
 
 
+class Replicas(RankGroups):
+    """A second server keeps the images, too (--replicate)."""
+
+    def test_server_lost(self):
+        """Server and workers are lost after sums beyond the cut: all ranks go on at the second server."""
+        second = self.saving("second")
+        options = ("--replicate", second.address, "--replicate-lease", "5s")
+        first = self.saving("first", *options)
+        ranks = self.ranks(first, env=({"CRICKET_DURABLE": "2", "CRICKET_STANDBY": second.address},) * 2)
+        self.train(ranks, 2)
+
+        def replicated():
+            cut = self.wait_cut(first, *ranks)
+            return all((self.cut_of(rank, "second") or ("",))[0] == cut for rank in ranks)
+        self.wait(replicated)
+        first = self.again(first, *options)
+        self.train(ranks, 5)
+        self.end_all(first)
+        self.train(ranks, 5)
+        self.wait(lambda: set(self.sessions(second)) == {rank.session for rank in ranks})
+        self.assertIn("and replay what is behind them in one order", self.log_of(second))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
