@@ -100,7 +100,23 @@ static void test_cut(void)
 	HAS(first->chain->problem, "had work left while its group stood still: a kernel runs");
 	TEXT(second->chain->problem, first->chain->problem);
 	worker.drained = true;
+	IS(worker.steps, 0);
+	/* Ranks of communicators get steps, for one may wait for another. */
+	struct ckt_group_name rank = {CKT_GROUP_RANK};
+	worker.drained = false;
+	second->group.claims = &rank;
+	second->group.claim_count = 1;
+	ckt_automatic_tick(&first->chain->timer);
+	run_for(200);
+	YES(worker.steps > 0);
+	worker.drained = true;
+	worker.commands = 0;
+	YES(run_until(is_idle, NULL));
+	TEXT(first->chain->problem, "");
+	second->group.claims = NULL;
+	second->group.claim_count = 0;
 	/* Neither is one whose worker goes on by itself. */
+	first->chain->state.executed = 7;
 	worker.not_held = true;
 	worker.message = NULL;
 	IS(take(), 0);
