@@ -17,8 +17,8 @@
 
 enum { LOOK_NS = 10000000 };
 
-/* The dead one's client comes at once, or has hung for longer than anybody waits. */
-unsigned ckt_worker_nccl_await_ms = 10000;
+/* The dead one's client comes at once, but its host and ours may stand still for a while. */
+unsigned ckt_worker_nccl_await_ms = 30000;
 
 /* Whether all that the program has seen since the images can be done again without it. */
 static bool can_return(struct ckt_worker *worker)
