@@ -22,6 +22,7 @@ COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 # File, its calls, and what they are for.
 EXCEPTIONS = """
+base/boot_id.c read the boot id of the host
 base/log.c write log lines
 base/file_io.h ckt_write_all,ckt_write_synced,write files; its users stand here, too
 rpc/net.h ckt_net_receive,ckt_net_receive_message the declarations; their users stand here, too
@@ -30,7 +31,7 @@ checkpoint/format/broker.c recv,recvmsg,send,sendmsg,poll,shutdown,getsockopt th
 checkpoint/format/chunk.c ckt_write_all image files
 checkpoint/format/image_key.c ckt_write_synced key files and manifest-mac
 checkpoint/format/sealed_file.c ckt_write_all image files
-ctl/claim.c connect,read whether a worker listens, and the host's boot id: no records
+ctl/claim.c connect whether a worker listens: no records
 ctl/events.c poll whether an answer is there, which rpc/net.h then reads
 ctl/drain/drain_run.c poll,read what the processes that it starts say on their stderr
 server/daemon/durable/chain_job.c write a byte that wakes the loop
@@ -118,7 +119,6 @@ server/worker/libs/nccl/nccl_rendezvous.c ckt_net_receive,send one packet betwee
 server/worker/libs/nccl/nccl_together.c ckt_net_receive,send a byte between two workers, over a socketpair
 server/worker/main.c poll sleeping
 server/worker/memory/lease.c poll,recv,send,shutdown the lease channel, a socketpair of sequenced packets with the server
-server/worker/session/stamps.c read the boot id of the host
 server/worker/session/turn.c recv,send,shutdown the turn channel, a socketpair of sequenced packets with the server
 server/worker/memory/rescue.c poll,recv,recvmsg,send,sendmsg a socketpair to the worker's helper process
 server/worker/session/client_process.c getsockopt,poll,read the client's pidfd, and /proc; no byte moves
