@@ -465,7 +465,8 @@ static struct ckt_automatic_chain *find_left(
 /* Nobody runs the chain's session any more; what its group does with that. */
 static void leave_group(struct ckt_session *session, struct ckt_automatic_chain *chain)
 {
-	if (!session->failure)
+	/* Where there was no room it has met nobody, and starts again alone. */
+	if (session->failure != -ENOMEM)
 		ckt_group_return_over(chain->id);
 	ckt_group_leave(session, chain->id, chain->keep && (chain->state.count || chain->cut));
 	if (chain->cut)

@@ -296,6 +296,9 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 	struct member *one = find(group, session->id);
 	if (one)
 		one->stamped = !error && res->stamped;
+	/* It died meanwhile, or does not answer: that says nothing of its client, which will be asked. */
+	if (one && error && error != -EPROTO)
+		one->held = false;
 	answered(group);
 }
 
