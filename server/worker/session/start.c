@@ -35,6 +35,7 @@
 #include "server/worker/objects/session_devices.h"
 #include "server/worker/objects/stream.h"
 #include "server/worker/session/automatic.h"
+#include "server/worker/session/control_handlers.h"
 #include "server/worker/session/executor.h"
 #include "server/worker/session/host_budget.h"
 #include "server/worker/session/long_call.h"
@@ -52,7 +53,9 @@ struct ckt_worker ckt_worker;
 void ckt_worker_end(const char *why)
 {
 	ckt_info("ends: %s", why);
-	ckt_automatic_over();
+	/* What never began to be the session says nothing of the session's end. */
+	if (ckt_worker_control_has_devices())
+		ckt_automatic_over();
 	ckt_space_end(&ckt_worker, 0);
 	/*
 	 * Not exit(): destructors of the driver would wait for a kernel that may never finish. The
