@@ -298,6 +298,7 @@ static void try_images(int dir_fd, const struct ckt_chain_state *state)
 	if (fresh >= 0)
 		close(fresh);
 	ckt_chain_image_remove(dir_fd, 9);
+	ckt_chain_clean_beside(dir_fd, SESSION, state);
 	ckt_chain_clean(dir_fd, state);
 }
 

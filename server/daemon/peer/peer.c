@@ -513,12 +513,11 @@ static bool any_ends(const struct ckt_server *server)
 static void slot_late(struct ckt_timer *timer)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
-	if (++peer->slot_waits < SLOT_WAITS_MAX && any_ends(peer->server)) {
+	peer->wants_slot = ++peer->slot_waits < SLOT_WAITS_MAX && any_ends(peer->server);
+	if (peer->wants_slot)
 		ckt_timer_set(&peer->server->loop, &peer->timer, SLOT_TIMEOUT_MS);
-		return;
-	}
-	peer->wants_slot = false;
-	refuse(peer, CKT_HELLO_FULL, "%s", peer->denial);
+	else
+		refuse(peer, CKT_HELLO_FULL, "%s", peer->denial);
 }
 
 /*
