@@ -5,7 +5,8 @@
     tests/runner/hesitate.py -- meson test -C build/main --suite server
 
 Every process that the command starts, whoever its parent becomes, is stopped now and then for up to --longest seconds.  Each stop wakes all threads
-of its process, so a test that counts wake-ups (transport) may fail by that alone."""
+of its process, so a test that counts wake-ups (transport) may fail by that alone.  So may one that stops a process itself, which stands still just
+then: that one goes on (test_never_comes of group-return and group-ranks)."""
 import argparse
 import contextlib
 import ctypes
