@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,15 +13,15 @@ int ckt_sealed_page_make(const char *name, size_t size_bytes, const void **ret_p
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	void *page = MAP_FAILED;
-	if (ftruncate(fd, (off_t)size_bytes) == 0 &&
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		page = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED) {
+	bool good = ftruncate(fd, (off_t)size_bytes) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+	void *page = good && ret_page ? mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, fd, 0) : NULL;
+	if (!good || page == MAP_FAILED) {
 		int result = -errno;
 		close(fd);
 		return result;
 	}
-	*ret_page = page;
+	if (ret_page)
+		*ret_page = page;
 	return fd;
 }

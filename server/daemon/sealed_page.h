@@ -9,6 +9,6 @@
 
 /*
  * The descriptor, for the worker, or -errno.  ret_page: it is full of zeros, and mapped for reading; the
- * caller's, for munmap.
+ * caller's, for munmap.  NULL: the server does not read it.
  */
 int ckt_sealed_page_make(const char *name, size_t size_bytes, const void **ret_page);

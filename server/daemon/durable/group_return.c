@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fault_point.h"
@@ -17,6 +16,7 @@
 #include "server/daemon/durable/automatic.h"
 #include "server/daemon/durable/replica.h"
 #include "server/daemon/peer/peer.h"
+#include "server/daemon/sealed_page.h"
 #include "server/daemon/session/session.h"
 
 enum {
@@ -143,13 +143,22 @@ void ckt_group_return_fini(void)
 
 /* ---- What is on the disk */
 
+/* A member's directory, the caller's, and its state; or -errno. */
+static int open_member(struct ckt_server *server, const char *id, struct ckt_chain_state *ret_state)
+{
+	int fd = ckt_chain_open(server->automatic->dir_fd, id, false);
+	int result = fd < 0 ? fd : ckt_chain_read(fd, id, ret_state);
+	if (result && fd >= 0)
+		close(fd);
+	return result ? result : fd;
+}
+
 /* Whether that member's images are of the cut, too.  0, or -EBADMSG with the reason. */
 static int read_member(struct ckt_server *server, const struct ckt_chain_state *state,
 	struct member *one, char ret_message[CKT_MESSAGE_MAX])
 {
 	struct ckt_chain_state other;
-	int fd = ckt_chain_open(server->automatic->dir_fd, one->id, false);
-	int result = fd < 0 ? fd : ckt_chain_read(fd, one->id, &other);
+	int fd = open_member(server, one->id, &other), result = fd < 0 ? fd : 0;
 	const char *why = NULL;
 	if (fd >= 0)
 		close(fd);
@@ -391,21 +400,6 @@ static void find_gap(struct group *group)
 	}
 }
 
-/* Sealed, so that no worker cuts it off under another. */
-static int make_page(struct group *group)
-{
-	int fd = memfd_create("cricket-stamps", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd >= 0 && ftruncate(fd, CKT_STAMPS_PAGE_SIZE) == 0 &&
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-		group->page = fd;
-		return 0;
-	}
-	int error = -errno;
-	if (fd >= 0)
-		close(fd);
-	return error;
-}
-
 int ckt_group_return_take(struct ckt_automatic_chain *chain)
 {
 	for (const struct group *group = groups; group; group = group->next) {
@@ -468,8 +462,8 @@ static int take_all(struct group *group)
 	for (unsigned i = 0; i < group->count && !result; i++) {
 		struct ckt_chain_state state;
 		const char *id = group->members[i].id;
-		int fd = ckt_chain_open(group->server->automatic->dir_fd, id, false);
-		result = fd < 0 ? fd : ckt_chain_read(fd, id, &state);
+		int fd = open_member(group->server, id, &state);
+		result = fd < 0 ? fd : 0;
 		/* What a key vouches for counts more than the mark. */
 		if (!result && state.replica_ms) {
 			state.replica_ms = 0;
@@ -500,9 +494,11 @@ static int begin(struct group *group, const char *id, char ret_message[CKT_MESSA
 		return -EBADMSG;
 	}
 	int result = take_all(group);
+	/* Sealed: no worker cuts it off under another. */
 	if (!result && more && group->page < 0)
-		result = make_page(group);
-	if (result) {
+		group->page = result =
+			ckt_sealed_page_make("cricket-stamps", CKT_STAMPS_PAGE_SIZE, NULL);
+	if (result < 0) {
 		snprintf(ret_message, CKT_MESSAGE_MAX,
 			"the group of session %s cannot begin: %s: ask again", id,
 			strerror(-result));
@@ -550,12 +546,11 @@ static int find_elsewhere(struct group *group, char ret_message[CKT_MESSAGE_MAX]
 	int result = 0;
 	for (unsigned i = 0; i < group->count && !result; i++) {
 		struct ckt_chain_state state;
-		const char *id = group->members[i].id;
-		int fd = ckt_chain_open(server->automatic->dir_fd, id, false);
-		if (fd >= 0 && ckt_chain_read(fd, id, &state) == 0)
-			result = ckt_replica_may_start(server, fd, &state, ret_message);
-		if (fd >= 0)
-			close(fd);
+		int fd = open_member(server, group->members[i].id, &state);
+		if (fd < 0)
+			continue;
+		result = ckt_replica_may_start(server, fd, &state, ret_message);
+		close(fd);
 	}
 	for (unsigned i = 0; i < group->count && result == -ENOENT; i++)
 		ckt_replica_leave(server, group->members[i].id);

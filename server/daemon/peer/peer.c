@@ -502,18 +502,11 @@ static void start_session(struct ckt_peer *peer)
 	}
 }
 
-static bool any_ends(const struct ckt_server *server)
-{
-	const struct ckt_session *session = server->sessions;
-	while (session && session->phase != CKT_SESSION_ENDING)
-		session = session->next;
-	return session;
-}
-
 static void slot_late(struct ckt_timer *timer)
 {
 	struct ckt_peer *peer = CKT_CONTAINER(timer, struct ckt_peer, timer);
-	peer->wants_slot = ++peer->slot_waits < SLOT_WAITS_MAX && any_ends(peer->server);
+	peer->wants_slot =
+		++peer->slot_waits < SLOT_WAITS_MAX && ckt_session_any_ends(peer->server);
 	if (peer->wants_slot)
 		ckt_timer_set(&peer->server->loop, &peer->timer, SLOT_TIMEOUT_MS);
 	else

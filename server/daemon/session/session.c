@@ -23,6 +23,14 @@ void ckt_session_path(const struct ckt_session *session, char ret_path[CKT_PATH_
 		session->id);
 }
 
+bool ckt_session_any_ends(const struct ckt_server *server)
+{
+	const struct ckt_session *session = server->sessions;
+	while (session && session->phase != CKT_SESSION_ENDING)
+		session = session->next;
+	return session;
+}
+
 struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id)
 {
 	for (struct ckt_session *session = server->sessions; session; session = session->next)

@@ -225,6 +225,8 @@ int ckt_session_adopt_all(struct ckt_server *server);
  */
 int ckt_session_preload(struct ckt_session *session, const struct ckt_session_spec *spec);
 struct ckt_session *ckt_session_find(struct ckt_server *server, const char *id);
+/* Whether a worker is being ended, whose session's place comes free soon. */
+bool ckt_session_any_ends(const struct ckt_server *server);
 /* Calls once, when a STARTING session is live or has failed; at once if it is already live. */
 int ckt_session_wait_started(struct ckt_session *session, ckt_session_waiter call, void *context);
 /* Calls once, when the worker is gone. */

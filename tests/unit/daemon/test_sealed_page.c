@@ -26,6 +26,11 @@ static void test_page(void)
 	munmap(write, 4096);
 	munmap((void *)read, 4096);
 	close(fd);
+	/* One that the server does not read. */
+	fd = ckt_sealed_page_make("cricket-test", 4096, NULL);
+	MUST(fd >= 0, true);
+	IS(ftruncate(fd, 0), -1);
+	close(fd);
 }
 
 static void test_none(void)
