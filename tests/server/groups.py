@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 from chains import Chains
 from whole import runner
@@ -15,16 +16,17 @@ CLIENT = os.environ["CKT_TEST_SHARE_CLIENT"]
 
 class Member:
     """A program that owns memory, or uses another's; what it is told, it does."""
+    client, ready = CLIENT, "ready\n"
 
     def __init__(self, test, server, *words, **env):
         before = set(test.sessions(server))
         # Into files: a pipe that nobody reads would stop it.
         self.said = open(os.path.join(test.dir, "said-%d" % len(test.members)), "w+", encoding="utf-8")
-        self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, CLIENT, *words], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, self.client, *words], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.said, text=True,
                                         env={**runner.clean_environment(), "HOME": test.home, "CRICKET_RECONNECT_TIMEOUT": test.patience, **env})
         test.members.append(self)
-        test.assertEqual(self.process.stdout.readline(), "ready\n", self.stderr())
+        test.assertEqual(self.process.stdout.readline(), self.ready, self.stderr())
         (self.session,) = set(test.sessions(server)) - before
 
     def begin(self, *words):
@@ -121,6 +123,32 @@ class Groups(Chains):
         server = self.saving(name, "--auto-checkpoint", every, *options, env=env)
         self.wait(lambda: all(member.session in self.sessions(server) for member in self.members))
         return server
+
+    def said(self):
+        return "".join(member.stderr() for member in self.members)
+
+    def take_turns(self, members, values):
+        """Each value is set by one, and read by the next one."""
+        for i, value in enumerate(values):
+            self.assertEqual(members[i % len(members)].ask("set", value), [0], self.said())
+            self.assertEqual(members[(i + 1) % len(members)].ask("get"), [0, value, value], self.said())
+
+    def kill_some(self, server, chance):
+        """A worker or two at random, one soon after the other."""
+        for _ in range(chance.choice((1, 1, 2))):
+            where, pause = chance.random(), chance.choice((0, 0.3 * chance.random()))
+            workers = self.workers(server)
+            for pid in workers[int(where * len(workers)):][:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(pause)
+
+    def end_round(self, server):
+        """Another server of that name follows."""
+        self.end_all(server)
+        for member in self.members:
+            member.close()
+        self.members = []
 
     def end_all(self, server):
         server.kill()

@@ -4,17 +4,14 @@
 
 Each rank's first block holds one word, which the test computes as well: the words after a return say whether anything was lost or done twice.
 """
-import contextlib
 import os
 import random
 import signal
-import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from groups import Groups  # noqa: E402
+from groups import Groups, Member  # noqa: E402
 from takers import CLIENT  # noqa: E402
 from whole import runner  # noqa: E402
 
@@ -23,48 +20,16 @@ KILLS = int(os.environ.get("CKT_TEST_KILLS", "20"))
 SEED = int(os.environ.get("CKT_TEST_SEED", "0")) or random.randrange(1, 1 << 32)
 
 
-class Rank:
+class Rank(Member):
     """A program of its own with two blocks; what it is told, it does (limit_client.c, ranked.h)."""
-
-    def __init__(self, test, server, **env):
-        before = set(test.sessions(server))
-        self.said = open(os.path.join(test.dir, "said-%d" % len(test.members)), "w+", encoding="utf-8")
-        self.process = subprocess.Popen([test.tree.tool("cricket-run"), "--server", server.address, CLIENT], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.said, text=True,
-                                        env={**runner.clean_environment(), "HOME": test.home, "CRICKET_RECONNECT_TIMEOUT": test.patience, **env})
-        test.members.append(self)
-        test.assertEqual(self.process.stdout.readline(), "0\n", self.stderr())
-        (self.session,) = set(test.sessions(server)) - before
-
-    def begin(self, *words):
-        self.process.stdin.write(" ".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
+    client, ready = CLIENT, "0\n"
 
     def answer(self):
         line = self.process.stdout.readline()
         return int(line) if line.lstrip("-").rstrip("\n").isdigit() else line
 
-    def ask(self, *words):
-        self.begin(*words)
-        return self.answer()
-
-    def stderr(self):
-        with open(self.said.name, encoding="utf-8") as f:
-            return f.read()
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
-        self.said.close()
-
 
 class RankGroups(Groups):
-    def said(self):
-        return "".join(member.stderr() for member in self.members)
-
     def join(self, ranks, name="id", **_):
         """A new communicator of all."""
         path = os.path.join(self.dir, name)
@@ -122,7 +87,6 @@ class Ranks(RankGroups):
             self.kill_worker(server, ranks[victim])
             self.train_after(server, ranks[victim], ranks, 5, victim + 1)
         self.assertEqual(self.said(), "")
-
 
     def test_busy(self):
         """Ranks that sum without a pause are brought to a common point; nobody's words change by it."""
@@ -202,12 +166,6 @@ class Ranks(RankGroups):
             self.assertEqual(self.cut_of(rank)[0], cut)
         return server, ranks, cut
 
-    def end_round(self, server):
-        self.end_all(server)
-        for member in self.members:
-            member.close()
-        self.members = []
-
     def test_server_dies(self):
         """At each point of a cut: before all next states are there the cut before counts, and then the new one does."""
         for point in (246, 247, 248):
@@ -269,7 +227,6 @@ class Replays(RankGroups):
         for rank in ranks:
             self.assertIn("commands replayed in", rank.stderr())
 
-
     def test_while_they_sum(self):
         """A worker dies in the middle of a sum: the other rank's program never hears that it failed."""
         server = self.saving("first")
@@ -301,13 +258,7 @@ class Replays(RankGroups):
             loops = chance.randrange(1, 60)
             for rank in ranks:
                 rank.begin("train", loops)
-            for _ in range(chance.choice((1, 1, 2))):
-                where, pause = chance.random(), chance.choice((0, 0.3 * chance.random()))
-                workers = self.workers(server)
-                for pid in workers[int(where * len(workers)):][:1]:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                time.sleep(pause)
+            self.kill_some(server, chance)
             self.assertEqual([rank.answer() for rank in ranks], self.expected(loops), self.said())
         for rank in ranks:
             self.assertNotIn("returned status", rank.stderr())

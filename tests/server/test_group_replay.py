@@ -11,7 +11,6 @@ import random
 import signal
 import struct
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -36,9 +35,6 @@ class Replays(Groups):
         self.wait_cut(server, *members)
         return members
 
-    def said(self):
-        return "".join(member.stderr() for member in self.members)
-
     def test_beyond(self):
         """Two programs that take turns; one's worker dies, and both go on with what they had seen."""
         server = self.saving("first")
@@ -56,12 +52,6 @@ class Replays(Groups):
         self.assertEqual(self.log_of(server).count("and replay what is behind them in one order"), 2)
         for member in (first, second):
             self.assertIn("commands replayed in", member.stderr())
-
-    def take_turns(self, members, values):
-        """Each value is set by one, and read by the next one."""
-        for i, value in enumerate(values):
-            self.assertEqual(members[i % len(members)].ask("set", value), [0], self.said())
-            self.assertEqual(members[(i + 1) % len(members)].ask("get"), [0, value, value], self.said())
 
     def test_three(self):
         """Of three, two workers die at one time, and then the third."""
@@ -117,13 +107,7 @@ class Replays(Groups):
                 value = chance.randrange(1, 128)
                 self.assertEqual(chance.choice(members).ask("set", value), [0], self.said())
                 self.assertEqual(chance.choice(members).ask("get"), [0, value, value], self.said())
-            for _ in range(chance.choice((1, 1, 2))):
-                where, pause = chance.random(), chance.choice((0, 0.3 * chance.random()))
-                workers = self.workers(server)
-                for pid in workers[int(where * len(workers)):][:1]:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                time.sleep(pause)
+            self.kill_some(server, chance)
         for member in members:
             member.begin("get")
         for member in members:

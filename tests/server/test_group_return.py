@@ -180,13 +180,6 @@ class Returns(Groups):
 
     # ---- A server that dies during a cut
 
-    def end_round(self, server):
-        """Another server of that name follows."""
-        self.end_all(server)
-        for member in self.members:
-            member.close()
-        self.members = []
-
     def cut_short(self, point):
         """Two programs with a cut, after which one has set 8 and knows it; the server dies at that point of the next cut, and the workers with it."""
         server, first, second, cut = self.saved_pair()

@@ -45,15 +45,6 @@ class ReplicateGroup(Groups):
         self.wait(whole)
         return self.cut_of(members[0], "second")[0]
 
-    def said(self):
-        return "".join(member.stderr() for member in self.members)
-
-    def take_turns(self, members, values):
-        """Each value is set by one, and read by the next one."""
-        for i, value in enumerate(values):
-            self.assertEqual(members[i % len(members)].ask("set", value), [0], self.said())
-            self.assertEqual(members[(i + 1) % len(members)].ask("get"), [0, value, value], self.said())
-
     def all_have(self, members, value):
         for member in members:
             member.begin("get")
