@@ -12,7 +12,8 @@
  *						member number `nth` of its group that has the name
  *	server -> worker	CKT_GROUP_OFFER	with that end, for the member: a question comes over it
  *				CKT_GROUP_GONE	the worker of that name has ended, and one of the two had asked
- *						the other by its session's name
+ *						the other by its session's name: to workers that do not know
+ *						CKT_WORKER_OWNER_GONE, which has an answer
  *
  * A session's id is a name of its worker without a claim, and comes before claimed ones.  If no
  * member has the name, or only sessions outside of the group have it, the server writes the byte

@@ -420,6 +420,7 @@ static const struct {
 	ASKED(CKT_WORKER_LEASE_WAITED, ckt_worker_waited_args),
 	ASKED(CKT_WORKER_LEASE_PRESS, ckt_worker_press_args),
 	ASKED(CKT_WORKER_OWNER, ckt_worker_owner_args),
+	ASKED(CKT_WORKER_OWNER_GONE, ckt_worker_gone_args),
 	ASKED(CKT_WORKER_HOLD, ckt_worker_hold_args),
 	ASKED(CKT_WORKER_NCCL_MAKE, ckt_worker_nccl_make_args),
 	ASKED(CKT_WORKER_NCCL_IDS, ckt_worker_nccl_ids_args),

@@ -44,7 +44,7 @@ unsigned ckt_ledger_sessions(const struct ckt_ledger *ledger, const struct ckt_l
 {
 	unsigned count = 0;
 	for (const struct ckt_ledger_holder *h = ledger->first; h; h = h->next)
-		count += ckt_limit_counts(rule, subject, &h->subject);
+		count += !h->left && ckt_limit_counts(rule, subject, &h->subject);
 	return count;
 }
 

@@ -37,6 +37,7 @@ struct ckt_ledger_holder {
 	uint64_t contexts;                /* bit N: it has a context on GPU N */
 	bool unsettled;                   /* uses more than is leased, its worker knows how much */
 	bool swaps;                       /* what it has is swapped out when others need it */
+	bool left;                        /* its session has ended, serial is 0 (lease_left.h) */
 
 	/* For waits (wait_queue.h); zero where nobody waits. */
 	uint64_t serial;     /* of the session, never used again */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,7 +12,9 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "rpc/net.h"
+#include "rpc/worker.h"
 #include "server/daemon/durable/automatic.h"
+#include "server/daemon/session/lease_left.h"
 #include "server/daemon/session/session.h"
 #include "server/daemon/session/session_audit.h"
 #include "server/daemon/session/warm_workers.h"
@@ -19,7 +22,8 @@
 enum {
 	/* Packets that are handled before others get their turn: some microseconds each. */
 	AT_A_TIME = 16,
-	CALL_TIMEOUT_MS = 10000
+	CALL_TIMEOUT_MS = 10000,
+	GONE_TIMEOUT_MS = 2000,
 };
 
 static bool is_being_restored(const struct ckt_session *session)
@@ -252,30 +256,69 @@ static void channel_ready(struct ckt_source *source, uint32_t events)
 	ckt_group_close(session);
 }
 
+/* Whom it tells that a session has ended, and by which name. */
+struct parting {
+	struct ckt_group_name name;
+	struct ckt_lease_left *left;
+};
+
 /* Without waiting: whoever does not take its packets is not told. */
-static void tell_gone(const struct ckt_session *to, const struct ckt_group_name *name)
+static void send_gone(const struct ckt_session *to, const struct ckt_group_name *name)
 {
 	struct ckt_group_message packet = {.kind = CKT_GROUP_GONE, .name = *name};
-	send(to->group.channel.fd, &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (to->group.open)
+		send(to->group.channel.fd, &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* An earlier worker knows the packet alone, and says nothing. */
+static void took_gone(struct ckt_session *session, void *context, int error, void *result)
+{
+	struct parting *parting = context;
+	(void)result;
+	if (error && error != -ETIMEDOUT)
+		send_gone(session, &parting->name);
+	ckt_lease_left_answered(parting->left);
+	free(parting);
+}
+
+static void tell_gone(
+	struct ckt_session *to, const struct ckt_group_name *name, struct ckt_lease_left *left)
+{
+	struct parting *parting = calloc(1, sizeof *parting);
+	ckt_worker_gone_args args;
+	memcpy(args.name, name->bytes, sizeof args.name);
+	if (!parting) {
+		send_gone(to, name);
+		return;
+	}
+	*parting = (struct parting){.name = *name, .left = left};
+	ckt_lease_left_await(left);
+	int error = ckt_session_call(to, CKT_WORKER_OWNER_GONE, (xdrproc_t)xdr_ckt_worker_gone_args,
+		&args, -1, NULL, 0, GONE_TIMEOUT_MS, took_gone, parting);
+	if (error)
+		took_gone(to, parting, error, NULL);
 }
 
 /* Handles name it by its id, or by the one that it has from an image and claims. */
-static void tell_names_gone(const struct ckt_session *to, const struct ckt_session *session)
+static void tell_names_gone(
+	struct ckt_session *to, const struct ckt_session *session, struct ckt_lease_left *left)
 {
 	const struct ckt_group_name own = ckt_group_session(session->id, sizeof session->id);
-	tell_gone(to, &own);
+	tell_gone(to, &own, left);
 	for (size_t i = 0; i < session->group.claim_count; i++)
 		if (ckt_group_is_session(&session->group.claims[i]))
-			tell_gone(to, &session->group.claims[i]);
+			tell_gone(to, &session->group.claims[i], left);
 }
 
 void ckt_group_ended(struct ckt_session *session)
 {
 	if (!session->group.open)
 		return;
+	struct ckt_lease_left *left = ckt_lease_left_begin(session);
 	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
 		if (s != session && s->group.open && is_mate(s, session))
-			tell_names_gone(s, session);
+			tell_names_gone(s, session, left);
+	ckt_lease_left_answered(left);
 }
 
 /* ---- Channels */

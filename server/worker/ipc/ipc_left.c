@@ -4,10 +4,11 @@
  * it from then on; see ipc.h.
  *
  *	the owner frees it		LEFT to each that fetched anything of the owner
- *	the owner's worker ends		the server says so (CKT_GROUP_GONE)
+ *	the owner's worker ends		the server says so (CKT_WORKER_OWNER_GONE)
  *
- * The owner waits for the answers, so that for a moment both count the memory, and never nobody.  Of
- * several that have it open each counts it, because none knows when the others close it.
+ * The owner, or the server in its place, waits for the answers, so that for a moment both count the
+ * memory, and never nobody.  Of several that have it open each counts it, because none knows when the
+ * others close it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -199,6 +199,7 @@ static int dispatch(struct ckt_request *request, uint32_t proc)
 		[CKT_WORKER_JOB] = ckt_worker_serve_job,
 		[CKT_WORKER_OWNER] = ckt_worker_serve_owner,
 		[CKT_WORKER_OWNER_NAME] = ckt_worker_serve_owner_name,
+		[CKT_WORKER_OWNER_GONE] = ckt_worker_serve_owner_gone,
 		[CKT_WORKER_ORIGIN] = ckt_worker_serve_origin,
 		[CKT_WORKER_GROUP] = ckt_worker_serve_group,
 		[CKT_WORKER_MODULE_CACHE] = ckt_worker_serve_module_cache,

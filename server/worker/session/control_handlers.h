@@ -30,6 +30,7 @@ int ckt_worker_serve_host_memory(struct ckt_request *request);
 
 int ckt_worker_serve_owner(struct ckt_request *request);
 int ckt_worker_serve_owner_name(struct ckt_request *request);
+int ckt_worker_serve_owner_gone(struct ckt_request *request);
 int ckt_worker_serve_group(struct ckt_request *request);
 int ckt_worker_serve_module_cache(struct ckt_request *request);
 int ckt_worker_serve_turn(struct ckt_request *request);

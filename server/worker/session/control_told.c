@@ -10,7 +10,9 @@
 
 #include "base/log.h"
 #include "checkpoint/session.h"
+#include "rpc/group.h"
 #include "rpc/net.h"
+#include "server/worker/ipc/ipc.h"
 #include "server/worker/memory/lease.h"
 #include "server/worker/module/blob_cache.h"
 #include "server/worker/session/activity.h"
@@ -64,6 +66,19 @@ int ckt_worker_serve_group(struct ckt_request *request)
 	request->passed_fd = -1;
 	if (error)
 		ckt_warning("cannot share memory with other sessions: %s", strerror(-error));
+	return ckt_worker_control_reply(request, NULL, NULL);
+}
+
+/* Counting may ask the server, which goes on meanwhile. */
+int ckt_worker_serve_owner_gone(struct ckt_request *request)
+{
+	ckt_worker_gone_args args = {0};
+	struct ckt_group_name name;
+	int result = ckt_net_decode(&request->args, (xdrproc_t)xdr_ckt_worker_gone_args, &args);
+	if (result)
+		return result;
+	memcpy(name.bytes, args.name, sizeof name.bytes);
+	ckt_ipc_owner_gone(request->worker, &name);
 	return ckt_worker_control_reply(request, NULL, NULL);
 }
 

@@ -268,6 +268,13 @@ static void serve(struct ckt_source *source, uint32_t events)
 		if (header.proc == CKT_WORKER_LEASE_PRESS &&
 			!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_press_args, &press))
 			worker.pressed = press.on;
+		struct ckt_worker_gone_args gone;
+		if (header.proc == CKT_WORKER_OWNER_GONE &&
+			!ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_gone_args, &gone)) {
+			size_t length = strlen(worker.gone);
+			snprintf(worker.gone + length, sizeof worker.gone - length, " %.*s",
+				(int)sizeof gone.name, gone.name);
+		}
 		if (header.proc == CKT_WORKER_LEASE)
 			ckt_net_decode(&c, (xdrproc_t)xdr_ckt_worker_lease_args, &worker.lease);
 		free(data);

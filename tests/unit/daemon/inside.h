@@ -62,6 +62,7 @@ extern struct fake_worker {
 	struct ckt_worker_lease_args lease;   /* of the last LEASE */
 	struct ckt_worker_waited_args waited; /* of the last LEASE_WAITED */
 	bool pressed;                         /* of the last LEASE_PRESS */
+	char gone[256];                       /* of all OWNER_GONE: a blank and the name each */
 	uint8_t manifest[32];                 /* what MANIFEST answers */
 } worker;
 
