@@ -43,7 +43,8 @@ static struct {
 	.unlimited = true};
 
 void (*ckt_lease_changed)(void);
-static __thread bool uses_reserved;
+/* whose reserved bytes this thread's allocations use; NULL: nobody's */
+static __thread struct ckt_lease_wait *used_wait;
 static __thread struct ckt_lease_wait refused;
 
 static void changed(void)
@@ -242,12 +243,44 @@ static int ask(struct ckt_lease_message *question, struct ckt_lease_wait *wait,
 
 /* ---- Memory */
 
+/* NULL: this thread uses nothing reserved of that GPU.  Precondition: lock held. */
+static struct ckt_lease_wait *used_of(unsigned gpu)
+{
+	bool uses = used_wait && used_wait->gpu == gpu && used_wait->state == CKT_LEASE_GRANTED;
+	return uses ? used_wait : NULL;
+}
+
+/* What is reserved, and not for this thread.  Precondition: lock held. */
+static uint64_t reserved_for_others(unsigned gpu)
+{
+	const struct ckt_lease_wait *wait = used_of(gpu);
+	return lease.gpus[gpu].reserved - (wait ? wait->granted : 0);
+}
+
 /* Precondition: lock held. */
 static bool fits(unsigned gpu, uint64_t bytes)
 {
-	uint64_t reserved = uses_reserved ? 0 : lease.gpus[gpu].reserved;
 	return lease.unlimited ||
-		round_up(lease.gpus[gpu].used + bytes) + reserved <= lease.gpus[gpu].leased;
+		round_up(lease.gpus[gpu].used + bytes) + reserved_for_others(gpu) <=
+		lease.gpus[gpu].leased;
+}
+
+/*
+ * What a thread takes of the bytes reserved for it is not reserved any more, or other threads would
+ * miss it twice.  What it gives back meanwhile is again: it may take the same once more.
+ * Precondition: lock held.
+ */
+static void set_used(unsigned gpu, uint64_t bytes)
+{
+	uint64_t before = round_up(lease.gpus[gpu].used), after = round_up(bytes);
+	struct ckt_lease_wait *wait = used_of(gpu);
+	lease.gpus[gpu].used = bytes;
+	if (!wait)
+		return;
+	uint64_t granted = wait->granted + before;
+	granted = granted > after ? granted - after : 0;
+	lease.gpus[gpu].reserved = lease.gpus[gpu].reserved - wait->granted + granted;
+	wait->granted = granted;
 }
 
 /* Counts them if they fit, or if forced.  Otherwise *ret_need: what is missing. */
@@ -256,10 +289,10 @@ static bool take_here(unsigned gpu, uint64_t bytes, bool forced, uint64_t *ret_n
 	pthread_mutex_lock(&lease.lock);
 	bool good = forced || fits(gpu, bytes);
 	if (good)
-		lease.gpus[gpu].used += bytes;
+		set_used(gpu, lease.gpus[gpu].used + bytes);
 	else
-		*ret_need = round_up(lease.gpus[gpu].used + bytes) +
-			(uses_reserved ? 0 : lease.gpus[gpu].reserved) - lease.gpus[gpu].leased;
+		*ret_need = round_up(lease.gpus[gpu].used + bytes) + reserved_for_others(gpu) -
+			lease.gpus[gpu].leased;
 	pthread_mutex_unlock(&lease.lock);
 	return good;
 }
@@ -317,7 +350,7 @@ void ckt_lease_give(unsigned gpu, uint64_t bytes)
 	if (gpu >= CKT_DEVICES_MAX)
 		return;
 	pthread_mutex_lock(&lease.lock);
-	lease.gpus[gpu].used -= bytes;
+	set_used(gpu, lease.gpus[gpu].used - bytes);
 	uint64_t more = unused(gpu);
 	if (!lease.unlimited && (lease.pressed || lease.waits))
 		give_back(gpu, more);
@@ -382,14 +415,14 @@ bool ckt_lease_refused(struct ckt_lease_wait *ret_wait)
 	return was;
 }
 
-void ckt_lease_use_reserved(bool use)
+void ckt_lease_use_reserved(struct ckt_lease_wait *wait)
 {
-	uses_reserved = use;
+	used_wait = wait;
 }
 
 bool ckt_lease_uses_reserved(void)
 {
-	return uses_reserved;
+	return used_wait != NULL;
 }
 
 /* Granted now.  Precondition: lock held. */

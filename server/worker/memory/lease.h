@@ -81,8 +81,11 @@ void ckt_lease_wait_begin(struct ckt_lease_wait *wait);
 enum ckt_lease_wait_state ckt_lease_wait_state(const struct ckt_lease_wait *wait);
 /* Withdraws it, or gives up what is reserved.  keep_place: it will be asked again. */
 void ckt_lease_wait_end(struct ckt_lease_wait *wait, bool keep_place);
-/* From true to false, this thread's allocations may use what is reserved. */
-void ckt_lease_use_reserved(bool use);
+/*
+ * From there to NULL, this thread's allocations use what is reserved for that wait, and what it
+ * frees is reserved for it.
+ */
+void ckt_lease_use_reserved(struct ckt_lease_wait *wait);
 bool ckt_lease_uses_reserved(void);
 /* Whether a server would hear a question. */
 bool ckt_lease_is_joined(void);

@@ -153,10 +153,10 @@ static void run_again(struct ckt_worker *worker, struct ckt_waiting_call *waitin
 	drop(waiting);
 	call->args = (struct ckt_cursor){.p = waiting->args, .end = waiting->args + waiting->size};
 	tries = waiting->tries + 1;
-	ckt_lease_use_reserved(true);
+	ckt_lease_use_reserved(&waiting->wait);
 	/* Its arguments were good the first time. */
 	ckt_executor_run(worker, call);
-	ckt_lease_use_reserved(false);
+	ckt_lease_use_reserved(NULL);
 	tries = 0;
 	ckt_lease_wait_end(&waiting->wait, false);
 	release(waiting);

@@ -325,9 +325,9 @@ static void test_waits(void)
 	NO(ckt_lease_take(3, 2 * MIB, CKT_LEASE_HAD));
 	ckt_lease_recall(list, &res);
 	IS(list[0].given_bytes, 0);
-	ckt_lease_use_reserved(true);
+	ckt_lease_use_reserved(&wait);
 	YES(ckt_lease_take(3, 20 * MIB, CKT_LEASE_HAD));
-	ckt_lease_use_reserved(false);
+	ckt_lease_use_reserved(NULL);
 	ckt_lease_wait_end(&wait, false);
 	ckt_lease_give(3, 20 * MIB);
 	/* While one waits, what is freed goes back at once. */
@@ -367,6 +367,38 @@ static void test_waits(void)
 	NO(ckt_lease_waited(&(ckt_worker_waited_args){.gpu = CKT_DEVICES_MAX}));
 	NO(ckt_lease_waited(&(ckt_worker_waited_args){.bytes = 1}));
 	NO(ckt_lease_waited(&(ckt_worker_waited_args){.bytes = UINT64_MAX & ~(2 * MIB - 1)}));
+	end();
+}
+
+/* What a thread takes of the bytes reserved for it: nobody misses it twice. */
+static void test_reserved(void)
+{
+	struct ckt_lease_wait wait;
+	begin(100, false);
+	fake.waits = fake.exact = true;
+	YES(take(90));
+	NO(take(20));
+	YES(ckt_lease_refused(&wait));
+	ckt_lease_wait_begin(&wait);
+	grant(&wait, 20 * MIB);
+	ckt_lease_use_reserved(&wait);
+	YES(ckt_lease_take(3, 20 * MIB, CKT_LEASE_HAD));
+	NO(ckt_lease_take(3, 2 * MIB, CKT_LEASE_HAD));
+	IS(wait.granted, 0);
+	/* What it frees it may take once more, and nobody else. */
+	ckt_lease_give(3, 20 * MIB);
+	IS(wait.granted, 20 * MIB);
+	ckt_lease_use_reserved(NULL);
+	NO(ckt_lease_take(3, 2 * MIB, CKT_LEASE_HAD));
+	ckt_lease_use_reserved(&wait);
+	YES(ckt_lease_take(3, 8 * MIB, CKT_LEASE_HAD));
+	ckt_lease_use_reserved(NULL);
+	IS(wait.granted, 12 * MIB);
+	/* Another thread asks for what it needs. */
+	YES(take(2));
+	IS(seen(&fake.last).bytes, 2 * MIB);
+	ckt_lease_wait_end(&wait, false);
+	YES(ckt_lease_take(3, 12 * MIB, CKT_LEASE_HAD));
 	end();
 }
 
@@ -438,5 +470,5 @@ static void test_threads(void)
 
 UNIT_SUITE(lease, {"steps", test_steps}, {"unlimited", test_unlimited},
 	{"meanwhile", test_meanwhile}, {"follows", test_follows}, {"away", test_away},
-	{"no channel", test_no_channel}, {"waits", test_waits}, {"pressed", test_pressed},
-	{"threads", test_threads})
+	{"no channel", test_no_channel}, {"waits", test_waits}, {"reserved", test_reserved},
+	{"pressed", test_pressed}, {"threads", test_threads})
