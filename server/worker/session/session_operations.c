@@ -22,6 +22,7 @@
 #include "server/worker/session/parting.h"
 #include "server/worker/session/start.h"
 #include "server/worker/session/metrics.h"
+#include "server/worker/session/waiting_call.h"
 #include "server/worker/worker.h"
 
 /* A build without NCCL's headers lacks these. */
@@ -100,6 +101,15 @@ static uint64_t object_id(const struct ckt_object *object)
 static uint64_t executed(struct ckt_worker *worker)
 {
 	return atomic_load(&worker->replies.executed);
+}
+
+/* One that came back without the memory it needs waits for it: its client sends it again. */
+static int finish_calls(struct ckt_worker *worker, int64_t deadline_ms)
+{
+	int error = ckt_long_call_drain(worker, deadline_ms);
+	if (!error)
+		ckt_waiting_calls_look(worker, true);
+	return error;
 }
 
 static int finish_waits(struct ckt_worker *worker, int64_t deadline_ms)
@@ -201,7 +211,7 @@ const struct ckt_session_operations ckt_session_operations = {
 	.uncharge = ckt_budget_uncharge,
 	.map_place = ckt_fixed_address_map,
 	.waits_for_others = ckt_blocking_call_is_busy,
-	.finish_calls = ckt_long_call_drain,
+	.finish_calls = finish_calls,
 	.host_function_runs = ckt_hostcalls_waiting,
 	.host_functions_ended = ckt_hostcalls_ended,
 	.settle_notes = ckt_inside_notes_settle,
