@@ -4,6 +4,8 @@
  * test_waiting.py read one line of numbers for each.
  *
  *	alloc MIB, async MIB, vmm MIB, array MIB	the CUresult
+ *	plan MIB					of cuFFT with such a work area: the cufftResult
+ *	unplan						of the latest plan: the cufftResult
  *	fill WORD					each block with WORD plus its number: the CUresult
  *	check WORD					how many blocks hold something else
  *	free						of the latest alloc: the CUresult
@@ -114,6 +116,37 @@ static int take_array(size_t mib)
 		.NumChannels = 1};
 	CUarray array;
 	return (int)CALL(cuArrayCreate, &array, &desc);
+}
+
+/* ---- Memory that a library takes for itself */
+
+static void *cufft_function(const char *name)
+{
+	static void *cufft;
+	if (!cufft)
+		cufft = dlopen("libcufft.so.12", RTLD_NOW);
+	void *found = cufft ? dlsym(cufft, name) : NULL;
+	if (!found)
+		exit(2);
+	return found;
+}
+
+static int plan;
+
+static int make_plan(size_t mib)
+{
+	enum { C2C = 0x29, BYTES = 32 }; /* of the soft GPU's work area for each number */
+	int (*plan_1d)(int *, int, int, int);
+	*(void **)&plan_1d = cufft_function("cufftPlan1d");
+	return plan_1d(&plan, (int)(mib * MIB / BYTES), C2C, 1);
+}
+
+static int end_plan(size_t unused)
+{
+	int (*destroy)(int);
+	(void)unused;
+	*(void **)&destroy = cufft_function("cufftDestroy");
+	return destroy(plan);
 }
 
 /* ---- A kernel that runs long */
@@ -380,7 +413,8 @@ static void obey(const char *command, size_t mib)
 	} takes[] = {{"alloc", take}, {"async", take_async}, {"vmm", take_physical},
 		{"array", take_array}, {"begin", begin}, {"fill", fill}, {"check", check},
 		{"long", run_long}, {"fault", fault}, {"sync", synchronize}, {"put", put},
-		{"see", see}, {"close", close_given}, {"use", use}};
+		{"see", see}, {"close", close_given}, {"use", use}, {"plan", make_plan},
+		{"unplan", end_plan}};
 	int gpus;
 	for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
 		if (strcmp(command, takes[i].name) == 0)

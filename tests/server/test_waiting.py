@@ -15,6 +15,11 @@ from takers import MIB, OUT_OF_MEMORY, Limited  # noqa: E402
 from whole import runner  # noqa: E402
 
 
+CUFFT_ALLOC_FAILED = 2
+# Whether this build has the soft GPU's.
+SOFT_CUFFT = os.path.exists(os.path.join(os.environ["CKT_TEST_BUILD"], "softgpu/libs/cufft/libcufft.so.12"))
+
+
 class Later:
     """The answer of a program that waits."""
 
@@ -90,6 +95,42 @@ class Waiting(Limited):
             self.assertEqual(holder.ask("free"), 0)
             self.assertEqual((kind, later.get()), (kind, 0))
             taker.end()
+
+    @unittest.skipUnless(SOFT_CUFFT, "this build has no cuFFT")
+    def test_library(self):
+        """What a library takes for itself in the worker: the work area of a plan of cuFFT."""
+        server = self.waiting("--wait-timeout", "60")
+        holder, taker = self.taker(server), self.taker(server)
+        self.assertEqual(holder.ask("alloc", 80), 0)
+        later = Later(taker, "plan", 32)
+        self.wait(lambda: self.waits(server))
+        self.assertIsNone(later.answer)
+        # A session whose library waits is saved, and goes on waiting; so where it is restored.
+        session = self.id_of(server, taker)
+        self.ctl(server, "checkpoint", session, os.path.join(self.dir, "image"))
+        self.wait_for(server, f"{session} waits for", 2)
+        self.ctl(server, "checkpoint", session, os.path.join(self.dir, "stopped"), "--stop")
+        self.ctl(server, "restore", os.path.join(self.dir, "stopped"))
+        self.wait_for(server, f"{session} waits for", 3)
+        self.assertIsNone(later.answer)
+        self.assertEqual(holder.ask("free"), 0)
+        self.assertEqual(later.get(), 0)
+        self.assertLess(holder.ask("info")[0], 70 * MIB)
+        # It was made once, for images too.
+        self.ctl(server, "checkpoint", session, os.path.join(self.dir, "made"), "--stop")
+        self.ctl(server, "restore", os.path.join(self.dir, "made"))
+        self.assertEqual(taker.ask("unplan"), 0)
+        self.wait(lambda: taker.ask("info")[0] == 100 * MIB)
+
+    @unittest.skipUnless(SOFT_CUFFT, "this build has no cuFFT")
+    def test_library_refused(self):
+        """It gets the library's own status, and may try again."""
+        server = self.waiting("--wait-timeout", "1")
+        holder, taker = self.taker(server), self.taker(server)
+        self.assertEqual(holder.ask("alloc", 80), 0)
+        self.assertEqual(taker.ask("plan", 32), CUFFT_ALLOC_FAILED)
+        self.assertIn("it waited for --wait-timeout", self.log_of(server))
+        self.assertEqual(taker.ask("plan", 8), 0)
 
     def test_threads(self):
         """Only the calling thread waits; a free of another thread of the same program ends its wait."""

@@ -13,14 +13,24 @@
  * order.  A later call for the same object waits until the earlier call is done
  * (ckt_library_object_find).  In a restore, and where a reply cannot be sent later, the whole call
  * runs at once on the calling thread.
+ *
+ * A call that makes or sets an object (state.h) and fails because other sessions hold the memory
+ * it needs waits for that memory: it ends here, as if it had not begun, and its handler runs again
+ * when the memory is granted (waiting_call.h).  Nothing is held meanwhile, neither this thread nor
+ * what the library had taken.  To wait inside the library's allocation would hold both, and with
+ * them all frees that queue behind it, for which others may wait.  Calls that put work on streams
+ * do not wait: one that fails may have done half of it.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/worker/memory/lease.h"
 #include "server/worker/session/long_call.h"
 #include "server/worker/session/call.h"
+
+struct ckt_waiting_call;
 
 struct ckt_library_long_call {
 	struct ckt_long_call_job job;
@@ -39,6 +49,8 @@ struct ckt_library_long_call {
 	 * ---- Private to library_long_call.c
 	 */
 	bool missed, again, marked;
+	struct ckt_waiting_call *waiting; /* with what it was granted; NULL: it has not waited */
+	struct ckt_lease_wait refused;    /* what can be waited for; 0 bytes: nothing */
 };
 
 /*

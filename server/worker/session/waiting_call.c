@@ -24,14 +24,15 @@ struct ckt_waiting_call {
 	struct ckt_wcall *call;
 	struct ckt_lease_wait wait;
 	unsigned tries;
+	bool charged; /* in the budget of host memory */
 	size_t size;
 	uint8_t args[];
 };
 
 static struct ckt_waiting_call *first;
 static unsigned count;
-/* of the call that runs again now */
-static unsigned tries;
+/* that runs again now, and is still run_again's */
+static struct ckt_waiting_call *running;
 
 static void wake(void)
 {
@@ -74,9 +75,18 @@ static void drop(struct ckt_waiting_call *waiting)
 	count--;
 }
 
+static bool charge(struct ckt_waiting_call *waiting)
+{
+	if (!waiting->charged)
+		waiting->charged =
+			ckt_budget_charge(bytes_of(waiting), "calls that wait for memory");
+	return waiting->charged;
+}
+
 static void release(struct ckt_waiting_call *waiting)
 {
-	ckt_budget_uncharge(bytes_of(waiting));
+	if (waiting && waiting->charged)
+		ckt_budget_uncharge(bytes_of(waiting));
 	free(waiting);
 }
 
@@ -106,15 +116,37 @@ struct ckt_waiting_call *ckt_waiting_call_prepare(const struct ckt_cursor *args)
 	struct ckt_waiting_call *waiting = malloc(sizeof *waiting + size);
 	if (!waiting)
 		return NULL;
-	*waiting = (struct ckt_waiting_call){.tries = tries, .size = size};
+	*waiting =
+		(struct ckt_waiting_call){.tries = running ? running->tries + 1 : 0, .size = size};
 	memcpy(waiting->args, args->p, size);
 	return waiting;
 }
 
+struct ckt_waiting_call *ckt_waiting_call_take_along(const struct ckt_wcall *call)
+{
+	struct ckt_waiting_call *waiting = running;
+	if (!waiting || waiting->call != call)
+		return NULL;
+	running = NULL;
+	waiting->tries++;
+	return waiting;
+}
+
+void ckt_waiting_call_use(struct ckt_waiting_call *waiting)
+{
+	ckt_lease_use_reserved(waiting ? &waiting->wait : NULL);
+}
+
+void ckt_waiting_call_end(struct ckt_waiting_call *waiting)
+{
+	if (waiting)
+		ckt_lease_wait_end(&waiting->wait, false);
+	release(waiting);
+}
+
 static bool can_wait(const struct ckt_wcall *call)
 {
-	return call->header.prog == CKT_CUDA_PROG && call->header.seq &&
-		!(call->header.flags & CKT_CALL_BATCHED);
+	return call->header.seq && !(call->header.flags & CKT_CALL_BATCHED);
 }
 
 bool ckt_waiting_call_keep_later(struct ckt_wcall *call, struct ckt_waiting_call *waiting,
@@ -123,16 +155,20 @@ bool ckt_waiting_call_keep_later(struct ckt_wcall *call, struct ckt_waiting_call
 	struct ckt_worker *worker = call->worker;
 	bool waits = refused->bytes && can_wait(call) && waiting && waiting->tries < TRIES_MAX;
 	bool stops = waits && worker->checkpoint.hold.on;
-	if (!waits || stops ||
-		!ckt_budget_charge(bytes_of(waiting), "calls that wait for memory")) {
+	if (!waits || stops || !charge(waiting)) {
 		if (stops)
 			ckt_wcall_finish(call, again_for(worker));
-		free(waiting);
+		ckt_waiting_call_end(waiting);
 		return stops;
 	}
+	/* What did not suffice goes back first: nobody holds it while he waits for more. */
+	ckt_lease_wait_end(&waiting->wait, false);
 	waiting->call = call;
 	waiting->wait = *refused;
 	append(waiting);
+	/* Without a client it is asked for when one is back. */
+	if (worker->client_fd < 0)
+		return true;
 	ask(worker, waiting);
 	/* Granted or refused already: in its turn. */
 	if (ckt_lease_wait_state(&waiting->wait) != CKT_LEASE_WAITING)
@@ -143,7 +179,8 @@ bool ckt_waiting_call_keep_later(struct ckt_wcall *call, struct ckt_waiting_call
 bool ckt_waiting_call_keep(struct ckt_wcall *call, const struct ckt_cursor *args)
 {
 	struct ckt_lease_wait refused;
-	return ckt_lease_refused(&refused) && can_wait(call) &&
+	return ckt_lease_refused(&refused) && call->header.prog == CKT_CUDA_PROG &&
+		can_wait(call) &&
 		ckt_waiting_call_keep_later(call, ckt_waiting_call_prepare(args), &refused);
 }
 
@@ -152,14 +189,13 @@ static void run_again(struct ckt_worker *worker, struct ckt_waiting_call *waitin
 	struct ckt_wcall *call = waiting->call;
 	drop(waiting);
 	call->args = (struct ckt_cursor){.p = waiting->args, .end = waiting->args + waiting->size};
-	tries = waiting->tries + 1;
-	ckt_lease_use_reserved(&waiting->wait);
+	running = waiting;
+	ckt_waiting_call_use(waiting);
 	/* Its arguments were good the first time. */
 	ckt_executor_run(worker, call);
-	ckt_lease_use_reserved(NULL);
-	tries = 0;
-	ckt_lease_wait_end(&waiting->wait, false);
-	release(waiting);
+	ckt_waiting_call_use(NULL);
+	ckt_waiting_call_end(running);
+	running = NULL;
 }
 
 /* One that can go on; NULL: none. */

@@ -11,7 +11,7 @@
  * Only the calling thread of the client waits: the executor takes the commands of the others, frees
  * first.  A call has done nothing until its handler succeeds, so it is executed once.
  *
- * All is the executor's.
+ * All is the executor's, but for ckt_waiting_call_use.
  */
 #pragma once
 
@@ -41,6 +41,16 @@ struct ckt_waiting_call *ckt_waiting_call_prepare(const struct ckt_cursor *args)
  */
 bool ckt_waiting_call_keep_later(struct ckt_wcall *call, struct ckt_waiting_call *prepared,
 	const struct ckt_lease_wait *refused);
+/*
+ * In the handler of a call that has waited and goes on beside the executor: takes over what it was
+ * granted, and its arguments.  The caller passes it to _keep_later or _end.  NULL: it has not
+ * waited.
+ */
+struct ckt_waiting_call *ckt_waiting_call_take_along(const struct ckt_wcall *call);
+/* From there to NULL, this thread's allocations use what it was granted.  NULL is allowed. */
+void ckt_waiting_call_use(struct ckt_waiting_call *taken);
+/* Gives up what is left of it, and frees.  NULL is allowed. */
+void ckt_waiting_call_end(struct ckt_waiting_call *taken);
 /*
  * Runs again what can go on, answers what was refused, asks for what was not asked.  stops: the
  * session is about to be frozen or is held, so that the client is to send them again.

@@ -342,7 +342,7 @@ uint32_t wire_send(struct wire *wire, uint32_t proc, const uint8_t *args, size_t
 	bool numbered, bool batched)
 {
 	struct ckt_call_header header = {.xid = ++wire->xid,
-		.prog = CKT_CUDA_PROG,
+		.prog = wire->prog ? wire->prog : CKT_CUDA_PROG,
 		.vers = CKT_CUDA_VERS,
 		.proc = proc,
 		.seq = numbered ? ++wire->seq : 0,

@@ -30,6 +30,7 @@ struct wire {
 	uint64_t lane_set;         /* the number that a hello of kind DATA says */
 	uint32_t xid;
 	uint32_t thread;  /* of the program's, that the next commands are of; 0: the first */
+	uint32_t prog;    /* that the next commands are of; 0: CUDA */
 	int32_t deferred; /* of the last reply */
 	char session[CKT_SESSION_ID_SIZE + 1];
 	uint8_t secret[CKT_SECRET_SIZE];
