@@ -18,11 +18,13 @@ PROGRAM = os.environ["CKT_TEST_PROGRAM"]
 
 
 class Whole(unittest.TestCase):
+    driver = "soft"
+
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="ckt-")
         os.chmod(self.dir, 0o755)
-        root = runner.stage(os.environ["CKT_TEST_BUILD"])
-        self.tree = runner.Tree(root)
+        # A bundle, or what is built.
+        self.tree = runner.Tree(os.environ.get("CKT_TEST_PREFIX") or runner.stage(os.environ["CKT_TEST_BUILD"]))
         self.tokens = os.path.join(self.dir, "tokens")
         self.servers = []
         self.programs = []
@@ -63,7 +65,7 @@ class Whole(unittest.TestCase):
         return memory
 
     def server(self, name, *options, env=None):
-        server = runner.Server(self.tree, os.path.join(self.dir, name), "soft", options, env)
+        server = runner.Server(self.tree, os.path.join(self.dir, name), self.driver, options, env)
         self.servers.append(server)
         return server
 
