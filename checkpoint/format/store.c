@@ -465,12 +465,32 @@ int64_t ckt_image_manifest_bytes_open(int manifest_fd)
 	return fstat(manifest_fd, &st) ? -errno : st.st_size;
 }
 
-int64_t ckt_image_manifest_bytes(int place)
+int64_t ckt_image_manifest_bytes(int place, unsigned directory)
 {
-	int fd = ckt_image_open(place, CKT_BROKER_READ, 0, CKT_BROKER_MANIFEST);
+	int fd = ckt_image_open(place, CKT_BROKER_READ, directory, CKT_BROKER_MANIFEST);
 	if (fd < 0)
 		return fd;
 	int64_t bytes = ckt_image_manifest_bytes_open(fd);
 	close(fd);
 	return bytes;
+}
+
+int ckt_image_read_id(int place, unsigned directory, uint64_t max_bytes, char ret_id[CKT_IMAGE_ID])
+{
+	char message[256];
+	uint8_t *data = NULL;
+	size_t size = 0;
+	ckt_image image;
+	int fd = ckt_image_open(place, CKT_BROKER_READ, directory, CKT_BROKER_MANIFEST);
+	int result = fd < 0 ? fd : read_file(fd, max_bytes, &data, &size);
+	if (fd >= 0)
+		close(fd);
+	if (!result)
+		result = ckt_image_decode(data, size, &image, message, sizeof message);
+	free(data);
+	if (result)
+		return result;
+	memcpy(ret_id, image.id, CKT_IMAGE_ID);
+	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
+	return 0;
 }

@@ -79,7 +79,12 @@ int ckt_image_read_open(const int *fds, unsigned count, ckt_image *ret_image, ch
 unsigned ckt_image_minor_open(int manifest_fd);
 /* The size that a manifest gives for itself, or -errno. */
 int64_t ckt_image_manifest_bytes_open(int manifest_fd);
-int64_t ckt_image_manifest_bytes(int place);
+int64_t ckt_image_manifest_bytes(int place, unsigned directory);
+/*
+ * The id of an image of a chain, by its directory's number at the broker.  Nothing else of the
+ * manifest is checked but its form; -EFBIG if it is larger.
+ */
+int ckt_image_read_id(int place, unsigned directory, uint64_t max_bytes, char ret_id[CKT_IMAGE_ID]);
 
 /* The bytes of a manifest. */
 int ckt_image_encode(const ckt_image *image, uint8_t **ret_data, size_t *ret_size);

@@ -93,7 +93,7 @@ static int charge_manifest(struct ckt_loading *l, const int *places)
 {
 	int64_t bytes = source_of(l)->memory_count
 		? ckt_image_manifest_bytes_open(source_of(l)->memory_fds[0])
-		: ckt_image_manifest_bytes(places[0]);
+		: ckt_image_manifest_bytes(places[0], 0);
 	l->manifest_bytes = bytes > 0 ? (uint64_t)bytes * DECODED_FACTOR : 0;
 	if (ckt_session_operations.charge(l->manifest_bytes, "the manifest of an image"))
 		return 0;
@@ -103,6 +103,61 @@ static int charge_manifest(struct ckt_loading *l, const int *places)
 		"the image's manifest has %llu MiB, and reading it would exceed what "
 		"this server allows (--session-host-memory)",
 		(unsigned long long)mib);
+}
+
+static int read_id(int place, unsigned directory, char ret_id[CKT_IMAGE_ID])
+{
+	int64_t bytes = ckt_image_manifest_bytes(place, directory);
+	uint64_t charged = bytes > 0 ? (uint64_t)bytes * DECODED_FACTOR : 0;
+	if (bytes < 0)
+		return (int)bytes;
+	if (!ckt_session_operations.charge(charged, "the manifest of an image"))
+		return -ENOMEM;
+	int result = ckt_image_read_id(place, directory, (uint64_t)bytes, ret_id);
+	ckt_session_operations.uncharge(charged);
+	return result;
+}
+
+/*
+ * An image does not name those of its chain of which it uses nothing; whoever does not read its
+ * manifest gives the places of all.  From here on it names all up to the last that it uses.
+ */
+static int name_all(struct ckt_loading *l, const int *places, unsigned place_count)
+{
+	ckt_image *image = &l->image;
+	unsigned named = image->ancestors.ancestors_len, found = 0, all = 0;
+	unsigned numbers[CKT_IMAGE_ANCESTORS];
+	if (place_count <= 1 + named)
+		return 0;
+	ckt_image_ancestor *ids = calloc(place_count, sizeof *ids);
+	if (!ids)
+		return ckt_load_refuse(l, -ENOMEM, "no memory for the chain of the image");
+	for (; found < named && all < place_count - 1; all++) {
+		int error = read_id(places[1 + all], 1 + all, ids[all].id);
+		if (error) {
+			free(ids);
+			return ckt_load_refuse(l, error,
+				"the image builds on others, and the manifest of number %u of its "
+				"chain cannot be read: %s",
+				1 + all, strerror(-error));
+		}
+		if (memcmp(ids[all].id, image->ancestors.ancestors_val[found].id, CKT_IMAGE_ID) ==
+			0)
+			numbers[found++] = all;
+	}
+	if (found < named) {
+		free(ids);
+		return ckt_load_refuse(
+			l, -EBADMSG, "the image builds on another that its chain does not have");
+	}
+	for (unsigned i = 0; i < image->elsewhere.elsewhere_len; i++) {
+		ckt_image_file *file = &image->elsewhere.elsewhere_val[i];
+		file->ancestor = numbers[file->ancestor];
+	}
+	free(image->ancestors.ancestors_val);
+	image->ancestors.ancestors_val = ids;
+	image->ancestors.ancestors_len = all;
+	return 0;
 }
 
 /* The brokers of the chain, or the open files of an image in memory. */
@@ -116,6 +171,8 @@ static int open_image(struct ckt_loading *l, const int *places, unsigned place_c
 		/* No more than was charged. */
 		int error = ckt_image_read_within(places[0], l->manifest_bytes / DECODED_FACTOR,
 			&l->image, l->message, l->message_size);
+		if (!error)
+			error = name_all(l, places, place_count);
 		return error ? error
 			     : ckt_image_reader_init(&l->reader, &l->image, places, place_count,
 				       l->message, l->message_size);

@@ -247,7 +247,7 @@ static void read_files(size_t size, uint8_t fails, uint8_t which)
 	}
 	fuzz_fail_allocation(0);
 	unsigned minor = ckt_image_minor(place);
-	int64_t bytes = ckt_image_manifest_bytes(place);
+	int64_t bytes = ckt_image_manifest_bytes(place, 0);
 	fuzz_insist(minor < 256 || bytes >= 12, "a minor version out of nothing");
 	fuzz_insist(ckt_image_manifest_bytes_open(fd) >= 0, "no size");
 	close(fds[1]);

@@ -195,6 +195,22 @@ class Autosave(Whole):
         taker.end()
         self.wait(lambda: not os.listdir(self.images))
 
+    def test_nothing_between(self):
+        """An image in the middle of the chain of which the last one uses nothing."""
+        server = self.saving()
+        taker = self.taker(server, 16)
+        images = self.settled(server)["images"]
+        for blocks in (2, 4):
+            for _ in range(2):
+                # Memory with zeros, which no image holds.
+                self.assertEqual(taker.ask("alloc", 1), 0)
+                images += 1
+                self.wait(lambda: self.saved(server)["images"] >= images)
+            self.kill_worker(server)
+            self.assertEqual(taker.ask("check", 7), blocks)
+            images = self.settled(server)["images"]
+        taker.end()
+
     def test_server_killed(self):
         """Both are dead: the next server finds the session on the disk."""
         server = self.saving()

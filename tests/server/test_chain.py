@@ -296,6 +296,20 @@ class Chain(Chains):
         self.kill_workers(server)
         self.assertEqual(taker.ask("check", 8), 0)
 
+    def test_nothing_between(self):
+        """Images of which the last one uses nothing, so that it does not name them: with a key, and encrypted."""
+        for name, options in (("vouched", ()), ("encrypted", ("--auto-encrypt",))):
+            with self.subTest(name):
+                server = self.saving(name, "--image-key", self.key(name + "-key"), *options)
+                taker = self.taker(server, 16, CRICKET_RECONNECT_TIMEOUT="60")
+                taken, blocks = self.saved(taker), 0
+                while len(re.findall("\nimage ", self.state(taker))) < 3:
+                    # Memory with zeros, which no image holds.
+                    self.assertEqual(taker.ask("alloc", 1), 0)
+                    taken, blocks = self.saved(taker, taken + 1), blocks + 1
+                self.kill_workers(server)
+                self.assertEqual(taker.ask("check", 7), blocks)
+
     def test_without_key(self):
         """Without the key the program is told so; --auto-encrypt alone says what it needs."""
         server = self.saving("first", "--image-key", self.key(), "--auto-encrypt")

@@ -101,6 +101,7 @@ static void test_directory(void)
 {
 	char directory[] = "/tmp/ckt-store-XXXXXX";
 	ckt_image image = small(), back;
+	memset(image.id, 7, sizeof image.id);
 	MUST(mkdtemp(directory) != NULL, 1);
 	int dir = open(directory, O_RDONLY | O_DIRECTORY);
 	IS(ckt_image_minor(dir), 0);
@@ -112,11 +113,17 @@ static void test_directory(void)
 	TEXT(back.session, "0123456789ab");
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&back);
 	/* As large as was said, or larger. */
-	uint64_t bytes_now = (uint64_t)ckt_image_manifest_bytes(dir);
+	uint64_t bytes_now = (uint64_t)ckt_image_manifest_bytes(dir, 0);
 	IS(ckt_image_read_within(dir, bytes_now, &back, message, sizeof message), 0);
 	xdr_free((xdrproc_t)xdr_ckt_image, (char *)&back);
 	IS(ckt_image_read_within(dir, bytes_now - 1, &back, message, sizeof message), -EFBIG);
 	HAS(message, "File too large");
+	/* Which one it is. */
+	char id[CKT_IMAGE_ID];
+	IS(ckt_image_read_id(dir, 0, bytes_now, id), 0);
+	IS(memcmp(id, image.id, sizeof id), 0);
+	IS(ckt_image_read_id(dir, 0, bytes_now - 1, id), -EFBIG);
+	IS(ckt_image_read_id(-1, 0, bytes_now, id), -EBADF);
 	/* Never over another one. */
 	IS(ckt_image_write(dir, &image, message, sizeof message), -EEXIST);
 	HAS(message, "cannot write the manifest: File exists");
