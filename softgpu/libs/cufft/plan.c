@@ -125,7 +125,8 @@ static cufftResult make_shape(struct ckt_plan *plan, struct ckt_layout *layout)
 	if (work)
 		ckt_softlib_driver()->mem_free(work);
 	free(shape);
-	return CUFFT_ALLOC_FAILED;
+	/* As the genuine library has it of the device's memory. */
+	return allocated ? CUFFT_ALLOC_FAILED : CUFFT_INTERNAL_ERROR;
 }
 
 cufftResult ckt_soft_cufft_plan_make(

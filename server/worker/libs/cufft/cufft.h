@@ -50,10 +50,13 @@ static inline size_t *ckt_cufft_sizes(struct ckt_object *plan)
  */
 int ckt_worker_cufft_use_stream(struct ckt_object *plan, CUstream stream);
 
-/* Whether the library had too little memory for a plan. */
+/*
+ * Whether the library may have had too little memory for a plan.  Of a work area it says
+ * CUFFT_INTERNAL_ERROR (cuFFT 12.0 on an H200, tests/gpu/library_waits).
+ */
 static inline bool ckt_worker_cufft_out_of_memory(int status)
 {
-	return status == CUFFT_ALLOC_FAILED;
+	return status == CUFFT_ALLOC_FAILED || status == CUFFT_INTERNAL_ERROR;
 }
 
 /* The object and the plan behind an id; CUDA_ERROR_INVALID_HANDLE if there is none. */

@@ -134,7 +134,7 @@ static void make(struct ckt_library_long_call *beside)
 	const struct by_form functions = BY_FORM(MakePlan);
 	*making->bytes = 0;
 	making->status = call_by_form(&functions, making->plan, &making->shape, making->bytes);
-	beside->failed = making->status == CUFFT_ALLOC_FAILED;
+	beside->failed = ckt_worker_cufft_out_of_memory(making->status);
 }
 
 static int made(struct ckt_library_long_call *beside)
