@@ -226,9 +226,13 @@ static void read_files(size_t size, uint8_t fails, uint8_t which)
 	fuzz_insist(fd >= 0 && write(fd, manifest, size) == (ssize_t)size, "no file");
 	int fds[2] = {fd, openat(place, "data-0", O_RDONLY)};
 	fuzz_fail_allocation(fails);
+	/* As one of a chain; a place is one directory. */
+	char id[CKT_IMAGE_ID];
+	int known = ckt_image_read_id(place, which >> 7, which & 2 ? 64 : BODY_MAX, id);
 	if (!(which & 1 ? ckt_image_read(place, &image, message, sizeof message)
 			: ckt_image_read_within(place, which & 2 ? 64 : BODY_MAX, &image, message,
 				  sizeof message))) {
+		fuzz_insist(known || memcmp(id, image.id, CKT_IMAGE_ID) == 0, "the id of another");
 		unlinkat(place, "manifest", 0);
 		ckt_image_write(which & 4 ? -1 : place, &image, message, sizeof message);
 		xdr_free((xdrproc_t)xdr_ckt_image, (char *)&image);
