@@ -129,10 +129,23 @@ static void test_plan(void)
 	lease_end(w);
 }
 
+/* The client is back, and its plan waits until the memory is granted. */
+static void come_back(struct wire *w, uint32_t xid)
+{
+	struct ckt_lease_message question;
+	CUresult result;
+	MUST(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	refuse_now(&question);
+	w->executed = w->seq - 1;
+	wire_resend(w);
+	YES(lease_told(w, &question, question.bytes));
+	IS(plan_status(wire_read(w, xid), &result), CUFFT_SUCCESS);
+	lease_end(w);
+}
+
 static void test_plan_gone(void)
 {
 	struct ckt_lease_message question, message;
-	CUresult result;
 	struct wire *w = begin_cufft();
 	create_plan(w, 1);
 	uint32_t xid = make_plan(w, 1);
@@ -141,13 +154,7 @@ static void test_plan_gone(void)
 	message = lease_heard(WIRE_GUARD_MS);
 	IS(message.kind, CKT_LEASE_WITHDRAW);
 	IS(message.number, question.number);
-	MUST(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
-	refuse_now(&question);
-	w->executed = w->seq - 1;
-	wire_resend(w);
-	YES(lease_told(w, &question, question.bytes));
-	IS(plan_status(wire_read(w, xid), &result), CUFFT_SUCCESS);
-	lease_end(w);
+	come_back(w, xid);
 }
 
 /* The worker's executor has seen that the client is gone. */
@@ -164,7 +171,6 @@ static void leave(struct wire *w)
 static void test_plan_refused_later(void)
 {
 	struct ckt_lease_message question, message;
-	CUresult result;
 	struct wire *w = begin_cufft();
 	create_plan(w, 1);
 	uint32_t xid = make_plan(w, 1);
@@ -177,13 +183,7 @@ static void test_plan_refused_later(void)
 	lease_answer(&question, 0, CKT_LEASE_MAY_WAIT);
 	message = lease_heard(100);
 	IS(message.kind, 0);
-	MUST(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
-	refuse_now(&question);
-	w->executed = w->seq - 1;
-	wire_resend(w);
-	YES(lease_told(w, &question, question.bytes));
-	IS(plan_status(wire_read(w, xid), &result), CUFFT_SUCCESS);
-	lease_end(w);
+	come_back(w, xid);
 }
 
 static void test_plan_frozen(void)
