@@ -233,6 +233,7 @@ static const struct {
 	PROTOCOL(ckt_control_decide_res),
 	PROTOCOL(ckt_control_facts_res),
 	PROTOCOL(ckt_control_list2_res),
+	PROTOCOL(ckt_worker_gone_args),
 };
 
 enum { PROTOCOLS = sizeof(protocols) / sizeof(protocols[0]) };
