@@ -49,8 +49,8 @@ struct ckt_group_member {
 /* Makes the session's channel and gives its worker the other end.  0 or -errno. */
 int ckt_group_open(struct ckt_session *session);
 /*
- * Its worker has ended, or its channel: those that asked it for memory, or that it asked, are told, and what it
- * had leased is nobody's until they have answered (lease_left.h).
+ * Its worker has ended, or its channel: those that asked it for memory, or that it asked, are told,
+ * and what it had leased is nobody's until they have answered (lease_left.h).
  */
 void ckt_group_ended(struct ckt_session *session);
 /* Does nothing if the channel is closed already. */

@@ -17,8 +17,8 @@ struct ckt_lease_left;
 struct ckt_session;
 
 /*
- * Before ckt_lease_close: until then it counts twice.  The caller's first wait is begun.  NULL: nothing
- * of it is counted, which the others take as well.
+ * Before ckt_lease_close: until then it counts twice.  The caller's first wait is begun.  NULL:
+ * nothing of it is counted, which the others take as well.
  */
 struct ckt_lease_left *ckt_lease_left_begin(const struct ckt_session *session);
 void ckt_lease_left_await(struct ckt_lease_left *left);

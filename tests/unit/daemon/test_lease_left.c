@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server/daemon/session/lease_left.c: what a worker that has ended had leased is nobody's until those that
- * shared memory with it have answered, and counts for its owner, but is no session.
+ * server/daemon/session/lease_left.c: what a worker that has ended had leased is nobody's until those
+ * that shared memory with it have answered, and counts for its owner, but is no session.
  */
 #include "server/daemon/session/lease_left.h"
 
@@ -60,7 +60,7 @@ static void test_answers(void)
 	end();
 }
 
-/* What only a worker knew, nobody can keep for it; and where nothing is kept, nothing is to be answered. */
+/* What only a worker knew, nobody can keep for it.  Where nothing is kept, nothing is to be answered. */
 static void test_none(void)
 {
 	begin();
