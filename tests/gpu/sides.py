@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,41 @@ def parser(doc, limit, python="the interpreter that has the framework"):
 
 def no_gpu(arg):
     return not arg.driver and not runner.gpu_name()[1]
+
+
+class Told:
+    """A program that does what a line of words says, and answers with a line of a number; its first one says that it has begun."""
+
+    def __init__(self, command):
+        self.said = "its start"
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=runner.clean_environment())
+        if self.answer():
+            raise SystemExit("a program did not begin")
+
+    def begin(self, *words):
+        self.said = f"'{' '.join(map(str, words))}'"
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"a program ended at {self.said}")
+        return int(line)
+
+    def has_answered(self):
+        return bool(select.select([self.process.stdout], [], [], 0.05)[0])
+
+    def ask(self, *words):
+        self.begin(*words)
+        return self.answer()
+
+    def end(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
 
 class Sides:
