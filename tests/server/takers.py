@@ -92,6 +92,12 @@ class Limited(Whole):
         self.takers.append(taker)
         return taker
 
+    def waits(self, server, **env):
+        """Of the sessions that wait for memory."""
+        status, out, said = self.may_fail(server, "--json", "ps", **env)
+        self.assertEqual(status, 0, said)
+        return {s["session"]: s["waits"] for s in json.loads(out)["sessions"] if s["waits"]}
+
     def shown(self, server):
         done = json.loads(self.ctl(server, "limit", "show", "--json"))
         return {limit["limit"]: limit for limit in done["limits"]}, done["gpus"]

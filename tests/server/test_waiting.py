@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations that wait for memory (--when-full wait): over programs on the soft GPU."""
 import copy
-import json
 import os
 import random
 import signal
@@ -57,11 +56,6 @@ class Waiting(Limited):
         """By the client's process, which cricket-run has become."""
         (session,) = [s["session"] for s in runner.sessions_of(self.tree, server) if s["pid"] == taker.process.pid]
         return session
-
-    def waits(self, server, **env):
-        status, out, said = self.may_fail(server, "--json", "ps", **env)
-        self.assertEqual(status, 0, said)
-        return {s["session"]: s["waits"] for s in json.loads(out)["sessions"] if s["waits"]}
 
     def test_frees(self):
         """What another frees, and what a program leaves at its end; the free memory that is shown agrees."""
@@ -125,12 +119,7 @@ class Waiting(Limited):
     @unittest.skipUnless(SOFT_CUFFT, "this build has no cuFFT")
     def test_library_refused(self):
         """It gets the library's own status, and may try again."""
-        server = self.waiting("--wait-timeout", "1")
-        holder, taker = self.taker(server), self.taker(server)
-        self.assertEqual(holder.ask("alloc", 80), 0)
-        self.assertEqual(taker.ask("plan", 32), CUFFT_ALLOC_FAILED)
-        self.assertIn("it waited for --wait-timeout", self.log_of(server))
-        self.assertEqual(taker.ask("plan", 8), 0)
+        self.too_long("plan", 32, CUFFT_ALLOC_FAILED, 8)
 
     def test_threads(self):
         """Only the calling thread waits; a free of another thread of the same program ends its wait."""
@@ -194,13 +183,17 @@ class Waiting(Limited):
         self.assertEqual(two.ask("free"), 0)
         self.assertEqual(later.get(), 0)
 
-    def test_timeout(self):
+    def too_long(self, word, mib, refused, less_mib):
+        """What needs so much is refused in time; what needs less is not."""
         server = self.waiting("--wait-timeout", "1")
         one, two = self.taker(server), self.taker(server)
         self.assertEqual(one.ask("alloc", 80), 0)
-        self.assertEqual(two.ask("alloc", 40), OUT_OF_MEMORY)
+        self.assertEqual(two.ask(word, mib), refused)
         self.assertIn("it waited for --wait-timeout", self.log_of(server))
-        self.assertEqual(two.ask("alloc", 20), 0)
+        self.assertEqual(two.ask(word, less_mib), 0)
+
+    def test_timeout(self):
+        self.too_long("alloc", 40, OUT_OF_MEMORY, 20)
 
     def test_swap(self):
         """Without swap memory it waits as wait does, and the log says so once."""
