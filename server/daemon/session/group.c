@@ -314,10 +314,13 @@ void ckt_group_ended(struct ckt_session *session)
 {
 	if (!session->group.open)
 		return;
-	struct ckt_lease_left *left = ckt_lease_left_begin(session);
-	for (struct ckt_session *s = session->server->sessions; s; s = s->next)
-		if (s != session && s->group.open && is_mate(s, session))
-			tell_names_gone(s, session, left);
+	struct ckt_lease_left *left = NULL;
+	for (struct ckt_session *s = session->server->sessions; s; s = s->next) {
+		if (s == session || !s->group.open || !is_mate(s, session))
+			continue;
+		left = left ? left : ckt_lease_left_begin(session);
+		tell_names_gone(s, session, left);
+	}
 	ckt_lease_left_answered(left);
 }
 
