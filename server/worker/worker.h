@@ -159,6 +159,7 @@ struct ckt_worker {
 		bool takes_rings; /* CKT_CAPABILITY_RINGS, over a UNIX socket */
 		bool takes_again; /* CKT_CAPABILITY_AGAIN */
 		bool durable;     /* CKT_CAPABILITY_DURABLE */
+		bool stamped;     /* CKT_CAPABILITY_STAMPS */
 		bool sleeps;      /* CKT_CAPABILITY_SLEEP */
 		uint64_t acked;   /* commands that it knows to be executed */
 	} new_client;

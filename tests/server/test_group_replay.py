@@ -71,6 +71,17 @@ class Replays(Groups):
             for member in members:
                 self.assertEqual(member.answer(), [0, value + 8, value + 8], self.said())
 
+    def test_idle(self):
+        """Of two that came back one does nothing; the other one's worker dies again."""
+        server = self.saving("first")
+        first, second = self.group(server)
+        server = self.again(server)
+        for value in (6, 7, 8):
+            self.assertEqual(second.ask("set", value), [0], self.said())
+            self.kill_worker(server, second)
+            self.assertEqual(second.ask("get"), [0, value, value], self.said())
+        self.assertEqual(first.ask("get"), [0, 8, 8], self.said())
+
     def test_server_dies(self):
         """All workers and the server die; the next server brings all back."""
         server = self.saving("first")

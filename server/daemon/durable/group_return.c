@@ -38,7 +38,8 @@ struct member {
 	uint64_t acked, from, clock;
 	/* Of one that lives: how far it is, and whether its client can replay all in its group's order. */
 	uint64_t here;
-	bool held, drained, stamped;
+	bool held, drained;
+	ckt_stamped stamped;
 };
 
 struct group {
@@ -230,12 +231,18 @@ static bool is_still(const struct group *group, const struct member *one)
 	return one->held && (one->drained || group->beyond);
 }
 
+/* If nobody knows yet whether its client can replay, all ask again, and find out. */
+static bool can_end(const struct group *group, const struct member *one)
+{
+	return is_still(group, one) && !(group->beyond && one->stamped == CKT_STAMPED_UNKNOWN);
+}
+
 /* What of those that live cannot go back. */
 static void find_obstacle(struct group *group)
 {
 	for (unsigned i = 0; i < group->count && group->beyond && !*group->why; i++) {
 		const struct member *one = &group->members[i];
-		if (!one->held || one->stamped)
+		if (!one->held || one->stamped != CKT_STAMPED_NO)
 			continue;
 		if (one->here > one->executed)
 			snprintf(group->why, sizeof group->why,
@@ -255,7 +262,7 @@ static void judge(struct group *group)
 	bool all = !*group->why;
 	for (unsigned i = 0; i < group->count && all; i++) {
 		const struct ckt_session *session = living(group, &group->members[i]);
-		all = !session || is_still(group, &group->members[i]);
+		all = !session || can_end(group, &group->members[i]);
 	}
 	for (unsigned i = 0; i < group->count; i++) {
 		struct member *one = &group->members[i];
@@ -304,7 +311,7 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 	const struct ckt_worker_stamped_res *res = answer;
 	struct member *one = find(group, session->id);
 	if (one)
-		one->stamped = !error && res->stamped;
+		one->stamped = error ? CKT_STAMPED_NO : res->stamped;
 	/* It died meanwhile, or does not answer: that says nothing of its client, which will be asked. */
 	if (one && error && error != -EPROTO)
 		one->held = false;

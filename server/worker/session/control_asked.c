@@ -73,8 +73,14 @@ int ckt_worker_serve_status(struct ckt_request *request)
 
 int ckt_worker_serve_stamped(struct ckt_request *request)
 {
-	ckt_worker_stamped_res res = {
-		.stamped = ckt_stamps_kept() && atomic_load(&request->worker->impose.durable)};
+	struct ckt_worker *worker = request->worker;
+	ckt_worker_stamped_res res = {.stamped = CKT_STAMPED_UNKNOWN};
+	pthread_mutex_lock(&worker->mail_lock);
+	if (worker->new_client.fd >= 0)
+		res.stamped = worker->new_client.durable && worker->new_client.stamped;
+	else if (worker->state != CKT_STATE_RESTORED)
+		res.stamped = ckt_stamps_kept() && worker->impose.durable;
+	pthread_mutex_unlock(&worker->mail_lock);
 	return ckt_worker_control_reply(request, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
 }
 

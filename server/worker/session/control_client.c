@@ -174,6 +174,7 @@ static void adopt_client(
 	worker->new_client.xid = args->xid;
 	worker->new_client.takes_rings = told(&args->hello, CKT_CAPABILITY_RINGS) != 0;
 	worker->new_client.durable = told(&args->hello, CKT_CAPABILITY_DURABLE) != 0;
+	worker->new_client.stamped = told(&args->hello, CKT_CAPABILITY_STAMPS) != 0;
 	worker->new_client.takes_again = told(&args->hello, CKT_CAPABILITY_AGAIN) != 0;
 	worker->new_client.acked = args->hello.acked;
 	worker->new_client.sleeps = told(&args->hello, CKT_CAPABILITY_SLEEP) != 0;

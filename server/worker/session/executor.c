@@ -101,7 +101,7 @@ static void take_client(struct ckt_worker *worker)
 	uint32_t xid = worker->new_client.xid;
 	bool takes_rings = worker->new_client.takes_rings,
 	     takes_again = worker->new_client.takes_again, durable = worker->new_client.durable,
-	     sleeps = worker->new_client.sleeps;
+	     stamped = worker->new_client.stamped, sleeps = worker->new_client.sleeps;
 	uint64_t acked = worker->new_client.acked;
 	worker->new_client.fd = worker->new_client.memory_fd = -1;
 	pthread_mutex_unlock(&worker->mail_lock);
@@ -113,6 +113,7 @@ static void take_client(struct ckt_worker *worker)
 	worker->client_takes_again = takes_again;
 	worker->client_sleeps = sleeps;
 	ckt_impose_connect(worker, durable);
+	ckt_stamps_hello(stamped);
 	ckt_transport_init_socket(&worker->client_transport, fd);
 	ckt_input_connect(&worker->input, fd);
 	pthread_mutex_lock(&worker->mail_lock);

@@ -51,6 +51,11 @@ void ckt_stamps_look(const struct ckt_call_header *header)
 		atomic_store(&stamps.kept, kept);
 }
 
+void ckt_stamps_hello(bool kept)
+{
+	atomic_store(&stamps.kept, kept);
+}
+
 bool ckt_stamps_kept(void)
 {
 	return atomic_load_explicit(&stamps.kept, memory_order_relaxed);

@@ -30,6 +30,8 @@ uint64_t ckt_stamps_clock(void);
 
 /* ---- What runs for the first time */
 
+/* A client has come: whether it keeps what it has sent.  A new one says so only with its first command. */
+void ckt_stamps_hello(bool kept);
 /* A command's header came: whether the client keeps what it sends. */
 void ckt_stamps_look(const struct ckt_call_header *header);
 /* Whether the client keeps all; any thread. */

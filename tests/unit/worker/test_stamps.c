@@ -86,20 +86,20 @@ static void test_told_again(void)
 static void test_kept(void)
 {
 	struct wire *w = session_new();
-	ckt_worker_stamped_res res = {.stamped = true};
-	wire_ask(w, CKT_WORKER_STAMPED, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
-	CU_ASSERT_FALSE(res.stamped);
+	CU_ASSERT_EQUAL(wire_stamped(w), CKT_STAMPED_NO);
 	w->durable = w->stamped = true;
 	w->past = w->copy;
+	/* Before its first command, too. */
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	CU_ASSERT_EQUAL(wire_stamped(w), CKT_STAMPED_YES);
 	alloc(w, MIB);
-	wire_ask(w, CKT_WORKER_STAMPED, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
-	CU_ASSERT_TRUE(res.stamped);
+	CU_ASSERT_EQUAL(wire_stamped(w), CKT_STAMPED_YES);
 	/* It gave up: the next command says so. */
 	w->stamped = false;
 	alloc(w, MIB);
-	wire_ask(w, CKT_WORKER_STAMPED, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
-	CU_ASSERT_FALSE(res.stamped);
+	CU_ASSERT_EQUAL(wire_stamped(w), CKT_STAMPED_NO);
+	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
+	CU_ASSERT_EQUAL(wire_stamped(w), CKT_STAMPED_NO);
 	session_end(w);
 }
 

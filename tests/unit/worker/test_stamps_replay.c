@@ -117,6 +117,7 @@ static struct wire *member(char *directory, unsigned commands, uint64_t *ret_blo
 	w->durable = w->stamped = true;
 	w->past = w->copy = copy;
 	CU_ASSERT_EQUAL_FATAL(join(w, page_fd, 0, 2), 0);
+	CU_ASSERT_EQUAL(wire_stamped(w), CKT_STAMPED_UNKNOWN);
 	CU_ASSERT_EQUAL_FATAL(wire_hello(w, CKT_HELLO_RESUME, true), CKT_HELLO_OK);
 	CU_ASSERT_EQUAL_FATAL(begin(w, w->seq + commands), 0);
 	return w;

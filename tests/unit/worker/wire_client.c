@@ -270,9 +270,11 @@ ckt_hello_status wire_hello(struct wire *wire, ckt_hello_kind kind, bool right_s
 		{(char *)CKT_CAPABILITY_ATTACHED, wire->attached}};
 	if (!wire->durable)
 		copies[1] = copies[2] = copies[3];
+	else if (wire->stamped)
+		copies[3] = (ckt_capability){(char *)CKT_CAPABILITY_STAMPS, CKT_STAMPS_NONE};
 	if (kind == CKT_HELLO_RESUME && wire->copy) {
 		args.hello.capabilities.capabilities_val = copies;
-		args.hello.capabilities.capabilities_len = wire->durable ? 3
+		args.hello.capabilities.capabilities_len = wire->durable ? 3 + wire->stamped
 			: wire->attached                                 ? 2
 									 : 1;
 	}

@@ -163,3 +163,10 @@ void close_files(const int fds[CKT_IMAGE_MEMORY_FILES])
 	for (unsigned i = 0; i < CKT_IMAGE_MEMORY_FILES; i++)
 		close(fds[i]);
 }
+
+ckt_stamped wire_stamped(struct wire *w)
+{
+	ckt_worker_stamped_res res = {0};
+	wire_ask(w, CKT_WORKER_STAMPED, NULL, NULL, (xdrproc_t)xdr_ckt_worker_stamped_res, &res);
+	return res.stamped;
+}

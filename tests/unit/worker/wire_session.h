@@ -21,6 +21,8 @@ extern const char *worker_path, *driver_path;
 #define EVENT(n) ckt_handle_make(CKT_KIND_EVENT, 1, 1000 + (n))
 
 struct wire *session_new(void);
+/* Whether its client can replay: CKT_WORKER_STAMPED. */
+ckt_stamped wire_stamped(struct wire *w);
 /* The worker ends by itself. */
 void session_free(struct wire *w);
 /* Says bye. */
