@@ -61,13 +61,10 @@ static struct ckt_event *new_event(const struct ckt_context *context, unsigned f
 	return NULL;
 }
 
-CUresult ckt_client_event_arrived(uint64_t id)
+bool ckt_client_event_of_several(uint64_t id)
 {
 	const struct ckt_event *event = ckt_cudacommon_object_find(id, CKT_KIND_EVENT);
-	if (__builtin_expect(!event || !(event->flags & CU_EVENT_INTERPROCESS), 1))
-		return CUDA_SUCCESS;
-	CUresult result = CKT_WAITED(event_query, EVENT_QUERY, 0, NULL, .event = id);
-	return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+	return event && event->flags & CU_EVENT_INTERPROCESS;
 }
 
 CKT_EXPORT CUresult cuEventCreate(CUevent *ret_event, unsigned int flags)
@@ -146,13 +143,14 @@ static CUresult record(struct ckt_event *event, uint64_t stream, unsigned flags)
 	struct ckt_event_record_args args = {
 		.event = event->object.id, .stream = stream, .flags = flags};
 	struct ckt_call call;
-	bool idle = false;
+	bool idle = false, several = event->flags & CU_EVENT_INTERPROCESS;
 	uint64_t records = atomic_fetch_add(&event->records, 1) + 1;
-	CUresult result = ckt_call_begin(&call, CKT_PROC_EVENT_RECORD,
-		ckt_event_record_args_size(&args), CKT_CALL_F_BATCHED);
+	CUresult result =
+		ckt_call_begin(&call, CKT_PROC_EVENT_RECORD, ckt_event_record_args_size(&args),
+			several ? CKT_CALL_F_NUMBERED : CKT_CALL_F_BATCHED);
 	if (!result) {
 		ckt_event_record_args_put(call.p, &args);
-		result = ckt_call_queue(&call);
+		result = several ? ckt_call_wait(&call, NULL) : ckt_call_queue(&call);
 		note(event, call.seq, stream);
 		/* Only the worker knows when the GPU took the time of an event with one. */
 		idle = !result && event->flags & CU_EVENT_DISABLE_TIMING &&
@@ -188,8 +186,7 @@ CKT_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsi
 	/* CU_EVENT_RECORD_EXTERNAL is for captures only. */
 	if (flags & CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	result = record(event, id, flags);
-	return result ? result : ckt_client_event_arrived(event->object.id);
+	return record(event, id, flags);
 }
 
 CKT_EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream)

@@ -21,7 +21,8 @@ void ckt_client_event_beside(uint64_t event);
 /* Forgets the events of a context that was destroyed or reset; their handles become invalid. */
 void ckt_client_event_forget_context(uint64_t context);
 /*
- * Only for events of several processes: waits until the worker has executed the calls before this
- * one.  The program may then tell another process about the event.
+ * Whether other processes may have it.  Calls that record it, or wait for it, then return once the
+ * worker has executed them, because the program may tell another process so.  They are numbered, so
+ * that a replay keeps that order (docs/durable.md).
  */
-CUresult ckt_client_event_arrived(uint64_t event);
+bool ckt_client_event_of_several(uint64_t event);

@@ -377,9 +377,11 @@ CKT_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
 		return result;
 	if (flags & CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	result = CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id,
+	if (__builtin_expect(ckt_client_event_of_several(ckt_handle_id(event)), 0))
+		return CKT_WAITED(stream_wait_event, STREAM_WAIT_EVENT, CKT_CALL_F_NUMBERED, NULL,
+			.stream = id, .event = ckt_handle_id(event), .flags = flags);
+	return CKT_BATCHED(stream_wait_event, STREAM_WAIT_EVENT, .stream = id,
 		.event = ckt_handle_id(event), .flags = flags);
-	return result ? result : ckt_client_event_arrived(ckt_handle_id(event));
 }
 
 CKT_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
