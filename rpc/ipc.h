@@ -7,7 +7,8 @@
  *	offset  0 magic | 8 session (12) | 20 kind | 24 unused (8) | 32 secret (16) | 48 zeros
  *
  * The server finds the session's worker (rpc/group.h).  unused: zeros; ignored, because earlier
- * builds named a socket there.  secret: random, one for each thing shared.
+ * builds named a socket there.  secret: one for each thing shared; a hash of the session's key,
+ * which nobody else knows, and of the call that shared it, so that a replay gives the same.
  */
 #pragma once
 

@@ -46,6 +46,7 @@ struct run {
 	int32_t deferred; /* came along with replies, and no reply of the log had it yet */
 	unsigned opened;  /* of replay->opens: sent */
 	bool stamped;     /* each command has its place in the replay of its group */
+	bool opens_at;    /* the worker takes an address for what the session opens of others */
 	uint64_t sent;    /* numbered commands */
 	char *message;
 	size_t message_size;
@@ -221,7 +222,9 @@ static bool is_chance(int32_t result)
 static int impose(
 	struct run *run, const struct ckt_log_command *c, const struct ckt_log_reply *reply)
 {
-	ckt_impose_args args = {.seq = c->seq, .address = reply->address};
+	bool opened = c->prog == CKT_CUDA_PROG && c->proc == CKT_PROC_IPC_MEM_OPEN;
+	ckt_impose_args args = {
+		.seq = c->seq, .address = opened && !run->opens_at ? 0 : reply->address};
 	if (is_chance(reply->result) && c->prog == CKT_CUDA_PROG)
 		args.result = reply->result;
 	return args.result || args.address
@@ -480,6 +483,7 @@ int ckt_replay_run(struct ckt_conn *conn, struct ckt_transport *to, const struct
 	/* Of a session that begins again before its first command; see struct ckt_replay_open. */
 	bool opens = !ok->executed && copy != conn->copy && replay->open_count;
 	run.stamped = replay->stamps.on && ckt_conn_told(ok, CKT_CAPABILITY_STAMPED);
+	run.opens_at = ckt_conn_told(ok, CKT_CAPABILITY_STAMPED) >= CKT_STAMPED_OPENS;
 	if (ok->executed >= conn->executed && copy != replay->partial_copy && !opens &&
 		!run.stamped)
 		return 0;

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/ipc/ipc_state.h"
 #include "server/worker/memory/window.h"
+#include "server/worker/module/blob.h"
 #include "server/worker/objects/device.h"
 #include "server/worker/session/activity.h"
 #include "server/worker/session/group.h"
@@ -144,29 +144,35 @@ static struct ckt_ipc_export *find_export(uint32_t kind, uint64_t id)
 	return e;
 }
 
+/* The handle of what a call of the program shares for the first time: the same in a replay. */
+static struct ckt_ipc_handle new_handle(const struct ckt_wcall *call, uint32_t kind, uint64_t id)
+{
+	struct ckt_worker *worker = call->worker;
+	struct ckt_ipc_handle handle = {.kind = kind};
+	uint8_t hash[CKT_SECRET_HASH_SIZE], from[sizeof hash + 4 + 8 + 8], *p = from;
+	pthread_mutex_lock(&worker->mail_lock);
+	memcpy(p, worker->secret_hash, sizeof worker->secret_hash);
+	pthread_mutex_unlock(&worker->mail_lock);
+	p = ckt_put_u32(p + sizeof worker->secret_hash, kind);
+	ckt_put_u64(ckt_put_u64(p, call->header.seq), id);
+	ckt_blob_hash(from, sizeof from, hash);
+	memcpy(handle.magic, CKT_IPC_MAGIC, sizeof handle.magic);
+	memcpy(handle.session, worker->session, sizeof handle.session);
+	memcpy(handle.secret, hash, sizeof handle.secret);
+	return handle;
+}
+
 /* Takes over the descriptor, -1 for none. */
-static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind,
-	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret_export)
+static CUresult enter(struct ckt_ipc_export entry, const struct ckt_ipc_handle *handle,
+	struct ckt_ipc_export **ret_export)
 {
 	struct ckt_ipc_export *e = malloc(sizeof *e);
-	CUresult result = e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	if (handle) {
-		entry.handle = *handle;
-	} else {
-		memcpy(entry.handle.magic, CKT_IPC_MAGIC, sizeof entry.handle.magic);
-		memcpy(entry.handle.session, worker->session, sizeof entry.handle.session);
-		entry.handle.kind = kind;
-		if (!result &&
-			getrandom(entry.handle.secret, sizeof entry.handle.secret, 0) !=
-				sizeof entry.handle.secret)
-			result = CUDA_ERROR_OPERATING_SYSTEM;
-	}
-	if (result) {
+	if (!e) {
 		if (entry.fd >= 0)
 			close(entry.fd);
-		free(e);
-		return result;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	entry.handle = *handle;
 	pthread_mutex_lock(&ckt_ipc.lock);
 	*e = entry;
 	e->next = ckt_ipc.exports;
@@ -179,10 +185,10 @@ static CUresult enter(struct ckt_worker *worker, struct ckt_ipc_export entry, ui
 }
 
 /* The entry of an earlier export, or a new one. */
-static CUresult export_memory(struct ckt_worker *worker, struct ckt_ipc_export entry, uint32_t kind,
-	uint64_t piece, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret_export)
+static CUresult export_memory(struct ckt_ipc_export entry, uint64_t piece,
+	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret_export)
 {
-	*ret_export = find_export(kind, entry.id);
+	*ret_export = find_export(handle->kind, entry.id);
 	if (*ret_export)
 		return CUDA_SUCCESS;
 	if (!ckt_group_joined() || !ckt_driver.cuMemExportToShareableHandle ||
@@ -191,7 +197,7 @@ static CUresult export_memory(struct ckt_worker *worker, struct ckt_ipc_export e
 			"memory for other processes: too much of it, or no server that shares");
 	CUresult result = ckt_driver.cuMemExportToShareableHandle(
 		&entry.fd, piece, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	return result ? result : enter(worker, entry, kind, handle, ret_export);
+	return result ? result : enter(entry, handle, ret_export);
 }
 
 CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address,
@@ -211,20 +217,20 @@ CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address,
 			return result;
 	}
 	entry.answer.offset = address - extent;
-	return export_memory(worker, entry, CKT_IPC_BLOCK, piece, handle, ret);
+	return export_memory(entry, piece, handle, ret);
 }
 
-CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object,
-	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+CUresult ckt_ipc_export_physical(
+	struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
 {
 	struct ckt_ipc_export entry = {.id = object->id,
 		.context = object->context,
 		.answer = {.whole = object->physical.size, .size = object->physical.size}};
-	return export_memory(worker, entry, CKT_IPC_PHYSICAL, object->physical.handle, handle, ret);
+	return export_memory(entry, object->physical.handle, handle, ret);
 }
 
-CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object,
-	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
+CUresult ckt_ipc_export_event(
+	struct ckt_object *object, const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret)
 {
 	struct ckt_ipc_export entry = {.id = object->id, .fd = -1};
 	*ret = find_export(CKT_IPC_EVENT, object->id);
@@ -237,7 +243,7 @@ CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *obje
 	CUresult result = ckt_driver.cuIpcGetEventHandle(&entry.answer.event, object->real);
 	if (!result)
 		result = ckt_ipc_event_page(&entry.answer.event, &entry.fd);
-	return result ? result : enter(worker, entry, CKT_IPC_EVENT, handle, ret);
+	return result ? result : enter(entry, handle, ret);
 }
 
 static void forget(struct ckt_worker *worker, bool (*gone)(const struct ckt_ipc_export *, uint64_t),
@@ -470,7 +476,8 @@ int ckt_worker_ipc_mem_get(struct ckt_wcall *call)
 	struct ckt_ipc_export *e;
 	if (!ckt_ipc_mem_get_args_get(&call->args, &args))
 		return CKT_WCALL_GARBAGE;
-	CUresult result = ckt_ipc_export_block(call->worker, args.address, NULL, &e);
+	struct ckt_ipc_handle handle = new_handle(call, CKT_IPC_BLOCK, args.address);
+	CUresult result = ckt_ipc_export_block(call->worker, args.address, &handle, &e);
 	if (result)
 		return result;
 	struct ckt_ipc_mem_get_res res = {
@@ -511,8 +518,13 @@ int ckt_worker_ipc_mem_open(struct ckt_wcall *call)
 	if (!import)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUresult result = import_memory(worker, import, &import->piece);
+	unsigned here = worker->current->ctx.device;
+	/* What the program got lies behind the beginning of the mapping. */
+	if (!result && worker->impose.seq && worker->impose.address)
+		ckt_memory_impose(
+			&worker->devices[here].memory, worker->impose.address - import->offset);
 	if (!result)
-		result = ckt_ipc_map_block(worker, import, worker->current->ctx.device, 0);
+		result = ckt_ipc_map_block(worker, import, here, 0);
 	if (result) {
 		free(import);
 		return result;
@@ -546,7 +558,8 @@ int ckt_worker_physical_export(struct ckt_wcall *call)
 		ckt_objects_find_kind(&call->worker->objects, args.physical, CKT_KIND_PHYSICAL);
 	if (!object)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = ckt_ipc_export_physical(call->worker, object, NULL, &e);
+	struct ckt_ipc_handle handle = new_handle(call, CKT_IPC_PHYSICAL, object->id);
+	CUresult result = ckt_ipc_export_physical(object, &handle, &e);
 	if (result)
 		return result;
 	struct ckt_physical_export_res res = {
@@ -603,7 +616,8 @@ int ckt_worker_ipc_event_get(struct ckt_wcall *call)
 		ckt_objects_find_kind(&worker->objects, args.event, CKT_KIND_EVENT);
 	if (!object || object->event.imported)
 		return CUDA_ERROR_INVALID_HANDLE;
-	CUresult result = ckt_ipc_export_event(worker, object, NULL, &e);
+	struct ckt_ipc_handle handle = new_handle(call, CKT_IPC_EVENT, object->id);
+	CUresult result = ckt_ipc_export_event(object, &handle, &e);
 	if (result)
 		return result;
 	struct ckt_ipc_event_get_res res = {

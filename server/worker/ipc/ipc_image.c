@@ -302,7 +302,7 @@ static int load_export(struct ckt_loading *l, const ckt_image_export *saved, boo
 		if (object ? object->physical.imported != imported : !imported)
 			return 0;
 		if (object)
-			result = ckt_ipc_export_physical(worker, object, &handle, &e);
+			result = ckt_ipc_export_physical(object, &handle, &e);
 	} else if (imported) {
 		return 0;
 	} else if (handle.kind == CKT_IPC_BLOCK) {
@@ -310,7 +310,7 @@ static int load_export(struct ckt_loading *l, const ckt_image_export *saved, boo
 	} else if ((object = ckt_objects_find_kind(&worker->objects, saved->id, CKT_KIND_EVENT))) {
 		result = ckt_worker_use_context(worker, object->context);
 		if (!result)
-			result = ckt_ipc_export_event(worker, object, &handle, &e);
+			result = ckt_ipc_export_event(object, &handle, &e);
 	}
 	return result ? ckt_load_fail(l, result, "what is shared with other processes:", saved->id)
 		      : 0;

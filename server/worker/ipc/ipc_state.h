@@ -69,13 +69,13 @@ extern unsigned ckt_ipc_absent_ms;
 bool ckt_ipc_same_secret(const uint8_t *a, const uint8_t *b);
 /* Precondition: lock held.  NULL: nothing has it. */
 struct ckt_ipc_export *ckt_ipc_find_secret(uint32_t kind, const uint8_t *secret);
-/* Enters what is shared under the handle, or under a new one if that is NULL. */
-CUresult ckt_ipc_export_physical(struct ckt_worker *worker, struct ckt_object *object,
-	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
+/* Enters what is shared under the handle; what is shared already keeps the one that it has. */
+CUresult ckt_ipc_export_physical(struct ckt_object *object, const struct ckt_ipc_handle *handle,
+	struct ckt_ipc_export **ret);
 CUresult ckt_ipc_export_block(struct ckt_worker *worker, uint64_t address,
 	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
-CUresult ckt_ipc_export_event(struct ckt_worker *worker, struct ckt_object *object,
-	const struct ckt_ipc_handle *handle, struct ckt_ipc_export **ret);
+CUresult ckt_ipc_export_event(struct ckt_object *object, const struct ckt_ipc_handle *handle,
+	struct ckt_ipc_export **ret);
 /* Memory that was fetched; closes fd.  Fills in piece and device. */
 CUresult ckt_ipc_take_memory(
 	struct ckt_worker *worker, int fd, struct ckt_ipc_import *import, uint64_t *ret_piece);

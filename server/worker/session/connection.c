@@ -73,7 +73,8 @@ static int encode(const struct ckt_worker *worker, uint32_t xid, bool rings, uin
 		capabilities[count++] =
 			(ckt_capability){(char *)CKT_CAPABILITY_STAMPS, ckt_stamps_clock()};
 	if (ckt_stamps_replaying())
-		capabilities[count++] = (ckt_capability){(char *)CKT_CAPABILITY_STAMPED, 1};
+		capabilities[count++] =
+			(ckt_capability){(char *)CKT_CAPABILITY_STAMPED, CKT_STAMPED_OPENS};
 	char host[CKT_NAME_MAX + 1] = "";
 	gethostname(host, sizeof host - 1);
 	ckt_hello_res res = {.status = CKT_HELLO_OK};

@@ -138,6 +138,54 @@ static void test_share(void)
 	inside_free(address);
 }
 
+static uint64_t open_there(const struct ckt_ipc_handle *handle)
+{
+	struct ckt_ipc_mem_open_res res = {0};
+	struct inside_reply *reply = INSIDE(ipc_mem_open, false, .handle = (const uint8_t *)handle,
+		.handle_len = sizeof *handle);
+	return !reply->result && ckt_ipc_mem_open_res_get(&reply->results, &res) ? res.address : 0;
+}
+
+/* A replay: the same handle, and the same place where it is opened. */
+static void test_again(void)
+{
+	uint64_t first = inside_memory(4096, 11), second = inside_memory(4096, 12);
+	struct ckt_ipc_handle handle, again, other;
+	group_kit_begin();
+	MUST(get(second, &handle), CUDA_SUCCESS);
+	MUST(get(first, &other), CUDA_SUCCESS);
+	YES(memcmp(handle.secret, other.secret, sizeof handle.secret) != 0);
+	uint64_t opened = open_there(&handle), wanted = opened + 7 * CKT_MEMORY_EXTENT;
+	MUST(opened != 0, true);
+	YES(opened % CKT_MEMORY_EXTENT != 0);
+	IS(ASK(ipc_mem_close, .address = opened), CUDA_SUCCESS);
+	ckt_ipc_forget(&ckt_worker, second);
+	MUST(get(second, &again), CUDA_SUCCESS);
+	IS(memcmp(&handle, &again, sizeof handle), 0);
+	/* Nobody knows it without the key. */
+	ckt_ipc_forget(&ckt_worker, second);
+	ckt_worker.secret_hash[0] ^= 1;
+	MUST(get(second, &other), CUDA_SUCCESS);
+	ckt_worker.secret_hash[0] ^= 1;
+	YES(memcmp(handle.secret, other.secret, sizeof handle.secret) != 0);
+	ckt_worker.impose.seq = 1;
+	ckt_worker.impose.address = wanted;
+	IS(open_there(&other), wanted);
+	/* Taken, and below all memory. */
+	IS(open_there(&other), 0);
+	ckt_worker.impose.address = 1;
+	IS(open_there(&other), 0);
+	ckt_worker.impose.seq = ckt_worker.impose.address = 0;
+	ckt_memory_impose(&ckt_worker.devices[0].memory, 0);
+	IS(inside_word(wanted), 12);
+	IS(ASK(ipc_mem_close, .address = wanted), CUDA_SUCCESS);
+	ckt_ipc_forget(&ckt_worker, first);
+	ckt_ipc_forget(&ckt_worker, second);
+	group_kit_end();
+	inside_free(first);
+	inside_free(second);
+}
+
 /* What travels is the handle that the driver has for it. */
 static void test_event(void)
 {
@@ -196,4 +244,4 @@ static void test_event(void)
 	group_kit_end();
 }
 
-UNIT_SUITE(ipc, {"share", test_share}, {"event", test_event})
+UNIT_SUITE(ipc, {"share", test_share}, {"again", test_again}, {"event", test_event})
