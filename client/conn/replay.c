@@ -97,31 +97,34 @@ static bool is_sharing(const struct ckt_call_header *header)
 {
 	if (header->prog == ckt_lib_prog(CKT_LIB_NCCL))
 		return header->proc != LIBRARY_OPEN;
-	return header->prog == CKT_CUDA_PROG &&
-		(header->proc == CKT_PROC_IPC_MEM_GET || header->proc == CKT_PROC_IPC_MEM_OPEN ||
-			header->proc == CKT_PROC_PHYSICAL_EXPORT ||
-			header->proc == CKT_PROC_PHYSICAL_IMPORT);
-}
-
-/* Calls whose effects are not the session's alone, or that the program takes part in. */
-static const char *why_never(const struct ckt_replay *replay, const struct ckt_call_header *header)
-{
-	if (replay->stamps.on && is_sharing(header))
-		return NULL;
-	if (header->prog == ckt_lib_prog(CKT_LIB_NCCL))
-		return replay->stamps.on ? NULL : "it uses NCCL";
 	if (header->prog != CKT_CUDA_PROG)
-		return NULL;
+		return false;
 	switch (header->proc) {
-	case CKT_PROC_HOST_FUNC:
-		return "it uses host functions";
 	case CKT_PROC_IPC_MEM_GET:
 	case CKT_PROC_IPC_MEM_OPEN:
 	case CKT_PROC_IPC_EVENT_GET:
 	case CKT_PROC_IPC_EVENT_OPEN:
 	case CKT_PROC_PHYSICAL_EXPORT:
 	case CKT_PROC_PHYSICAL_IMPORT:
-		return "it shares memory or events with other sessions";
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Calls whose effects are not the session's alone, or that the program takes part in. */
+static const char *why_never(const struct ckt_replay *replay, const struct ckt_call_header *header)
+{
+	bool nccl = header->prog == ckt_lib_prog(CKT_LIB_NCCL);
+	if (nccl || is_sharing(header))
+		return replay->stamps.on ? NULL
+			: nccl           ? "it uses NCCL"
+					 : "it shares memory or events with other sessions";
+	if (header->prog != CKT_CUDA_PROG)
+		return NULL;
+	switch (header->proc) {
+	case CKT_PROC_HOST_FUNC:
+		return "it uses host functions";
 	case CKT_PROC_HOST_MAP:
 		return "it shares pinned memory with the server";
 	case CKT_PROC_LANE_HTOD:
@@ -232,6 +235,7 @@ static uint64_t address_of(const struct ckt_call_header *header, struct ckt_curs
 	case CKT_PROC_MEM_ALLOC_ASYNC:
 	case CKT_PROC_GRAPH_MEM_ALLOC:
 	case CKT_PROC_ADDRESS_RESERVE:
+	case CKT_PROC_IPC_MEM_OPEN:
 		return ckt_get_u64(&results);
 	default:
 		return 0;

@@ -9,6 +9,10 @@
  *		set N	all bytes become N; prints the result
  *		send N	the same, and waits for nothing
  *		get	prints the result, the first byte and the last
+ *		give N	the owner's bytes are others from here on, with an event beside them, exported to FILE.N
+ *		take N	the same of who uses them
+ *		mark N	all bytes become N on the GPU's own time, and the event is recorded behind that
+ *		await	waits on the GPU for the event, and prints as get
  *	share_client join FILE RANK	prints the result of ncclCommInitRank for a rank of two; rank 0 writes
  *					the unique id to FILE first
  *
@@ -79,12 +83,10 @@ static void take(const char *path)
 	printf("%d %d\n", (int)result, byte);
 }
 
-static void obey(const char *path, int owns)
+static CUdeviceptr share(const char *path, int owns)
 {
 	CUdeviceptr memory;
 	CUipcMemHandle handle;
-	char word[16], bytes[2] = {0};
-	int value = 0;
 	if (owns) {
 		MUST(CALL(cuMemAlloc, &memory, BYTES));
 		MUST(CALL(cuMemsetD8, memory, 0, BYTES));
@@ -94,6 +96,42 @@ static void obey(const char *path, int owns)
 		read_from(path, &handle, sizeof handle);
 		MUST(CALL(cuIpcOpenMemHandle, &memory, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	}
+	return memory;
+}
+
+static CUevent share_event(const char *path, int owns)
+{
+	CUevent event;
+	CUipcEventHandle handle;
+	char name[4096];
+	snprintf(name, sizeof name, "%.4000s.event", path);
+	if (owns) {
+		MUST(CALL(cuEventCreate, &event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+		MUST(CALL(cuIpcGetEventHandle, &handle, event));
+		write_to(name, &handle, sizeof handle);
+	} else {
+		read_from(name, &handle, sizeof handle);
+		MUST(CALL(cuIpcOpenEventHandle, &event, handle));
+	}
+	return event;
+}
+
+static void print_ends(CUdeviceptr memory, CUresult result)
+{
+	char bytes[2] = {0};
+	if (!result)
+		result = CALL(cuMemcpyDtoH, &bytes[0], memory, 1);
+	if (!result)
+		result = CALL(cuMemcpyDtoH, &bytes[1], memory + BYTES - 1, 1);
+	printf("%d %d %d\n", (int)result, bytes[0], bytes[1]);
+}
+
+static void obey(const char *path, int owns)
+{
+	CUdeviceptr memory = share(path, owns);
+	CUevent event = NULL;
+	char word[16], name[4096];
+	int value = 0;
 	printf("ready\n");
 	fflush(stdout);
 	while (scanf("%15s", word) == 1) {
@@ -106,11 +144,20 @@ static void obey(const char *path, int owns)
 		} else if (strcmp(word, "send") == 0 && scanf("%d", &value) == 1) {
 			result = CALL(cuMemsetD8, memory, (unsigned char)value, BYTES);
 			printf("%d\n", (int)result);
-		} else {
-			result = CALL(cuMemcpyDtoH, &bytes[0], memory, 1);
+		} else if (strcmp(word, owns ? "give" : "take") == 0 && scanf("%d", &value) == 1) {
+			snprintf(name, sizeof name, "%.4000s.%d", path, value);
+			memory = share(name, owns);
+			event = share_event(name, owns);
+			printf("0\n");
+		} else if (strcmp(word, "mark") == 0 && scanf("%d", &value) == 1) {
+			result = CALL(cuMemsetD8Async, memory, (unsigned char)value, BYTES, NULL);
 			if (!result)
-				result = CALL(cuMemcpyDtoH, &bytes[1], memory + BYTES - 1, 1);
-			printf("%d %d %d\n", (int)result, bytes[0], bytes[1]);
+				result = CALL(cuEventRecord, event, NULL);
+			printf("%d\n", (int)result);
+		} else if (strcmp(word, "await") == 0) {
+			print_ends(memory, CALL(cuStreamWaitEvent, NULL, event, 0));
+		} else {
+			print_ends(memory, CUDA_SUCCESS);
 		}
 		fflush(stdout);
 	}

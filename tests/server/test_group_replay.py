@@ -82,6 +82,53 @@ class Replays(Groups):
             self.assertEqual(second.ask("get"), [0, value, value], self.said())
         self.assertEqual(first.ask("get"), [0, 8, 8], self.said())
 
+    def share(self, number, first, *others):
+        """Memory and an event that nobody had shared before."""
+        self.assertEqual(first.ask("give", number), [0], self.said())
+        for other in others:
+            self.assertEqual(other.ask("take", number), [0], self.said())
+
+    def test_shared_behind(self):
+        """What is shared for the first time behind the cut is the same in the replay: handles, and where it is mapped."""
+        server = self.saving("first")
+        members = self.group(server, 3)
+        server = self.again(server)
+        for number, value in ((1, 20), (2, 40)):
+            self.share(number, *members)
+            self.take_turns(members, range(value, value + 9))
+            self.kill_worker(server, members[number % 3])
+            for member in members:
+                member.begin("get")
+            for member in members:
+                self.assertEqual(member.answer(), [0, value + 8, value + 8], self.said())
+        self.take_turns(members, range(60, 66))
+        self.assertEqual(self.log_of(server).count("and replay what is behind them in one order"), 2)
+
+    def pass_on(self, members, values):
+        """Each value is set by one, which does not wait for it; the GPU makes the next one wait."""
+        for i, value in enumerate(values):
+            self.assertEqual(members[i % len(members)].ask("mark", value), [0], self.said())
+            self.assertEqual(members[(i + 1) % len(members)].ask("await"), [0, value, value], self.said())
+
+    def test_events(self):
+        """Events that order the work of several programs, in the cut and behind it."""
+        server = self.saving("first")
+        members = self.group(server, 3)
+        self.share(1, *members)
+        self.pass_on(members, range(6, 9))
+        self.wait_cut(server, *members)
+        server = self.again(server)
+        self.pass_on(members, range(20, 29))
+        self.kill_worker(server, members[0])
+        self.assertEqual(members[2].ask("await"), [0, 28, 28], self.said())
+        self.share(2, *members)
+        self.pass_on(members, range(30, 39))
+        self.kill_worker(server, members[1])
+        self.assertEqual(members[1].ask("await"), [0, 38, 38], self.said())
+        self.pass_on(members, range(40, 46))
+        for member in members:
+            self.assertNotIn("not durable", member.stderr())
+
     def test_server_dies(self):
         """All workers and the server die; the next server brings all back."""
         server = self.saving("first")
