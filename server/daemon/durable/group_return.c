@@ -310,11 +310,11 @@ static void told(struct ckt_session *session, void *context, int error, void *an
 	struct group *group = context;
 	const struct ckt_worker_stamped_res *res = answer;
 	struct member *one = find(group, session->id);
+	/* An earlier worker does not know; one that died, or does not answer, says nothing of its client. */
 	if (one)
-		one->stamped = error ? CKT_STAMPED_NO : res->stamped;
-	/* It died meanwhile, or does not answer: that says nothing of its client, which will be asked. */
-	if (one && error && error != -EPROTO)
-		one->held = false;
+		one->stamped = error == -EPROTO ? CKT_STAMPED_NO
+			: error                 ? CKT_STAMPED_UNKNOWN
+						: res->stamped;
 	answered(group);
 }
 
