@@ -256,6 +256,18 @@ static void output(const struct ckt_conn *conn, const struct ckt_output_args *ar
 	}
 }
 
+static int take_output(struct ckt_conn *conn, struct ckt_cursor *c)
+{
+	struct ckt_output_args args = {0};
+	if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_output_args, &args))
+		return -EPROTO;
+	if (args.fd != CKT_OUTPUT_LIBRARY)
+		ckt_replay_lose(conn, "a kernel of it prints");
+	output(conn, &args);
+	xdr_free((xdrproc_t)xdr_ckt_output_args, (char *)&args);
+	return 0;
+}
+
 /* What only tells the client how its connection ends. */
 static int take_end(struct ckt_conn *conn, uint32_t proc, struct ckt_cursor *c)
 {
@@ -274,12 +286,8 @@ int ckt_conn_take_callback(struct ckt_conn *conn, struct ckt_cursor *c)
 	if (!ckt_call_header_get(c, &header) || header.prog != CRICKET_CALLBACK_PROG)
 		return -EPROTO;
 	if (header.proc == CKT_CALLBACK_OUTPUT) {
-		struct ckt_output_args args = {0};
-		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_output_args, &args))
+		if (take_output(conn, c))
 			return -EPROTO;
-		ckt_replay_lose(conn, "a kernel of it prints");
-		output(conn, &args);
-		xdr_free((xdrproc_t)xdr_ckt_output_args, (char *)&args);
 	} else if (header.proc == CKT_CALLBACK_MOVED) {
 		struct ckt_moved_args args = {0};
 		if (ckt_net_decode(c, (xdrproc_t)xdr_ckt_moved_args, &args))

@@ -24,8 +24,13 @@ class Rank(Member):
     """A program of its own with two blocks; what it is told, it does (limit_client.c, ranked.h)."""
     client, ready = CLIENT, "0\n"
 
+    def __init__(self, *words, **env):
+        self.told = []
+        super().__init__(*words, **env)
+
     def answer(self):
-        line = self.process.stdout.readline()
+        while "NCCL INFO" in (line := self.process.stdout.readline()):
+            self.told.append(line)
         return int(line) if line.lstrip("-").rstrip("\n").isdigit() else line
 
 
@@ -87,6 +92,20 @@ class Ranks(RankGroups):
             self.kill_worker(server, ranks[victim])
             self.train_after(server, ranks[victim], ranks, 5, victim + 1)
         self.assertEqual(self.said(), "")
+
+    def test_debug(self):
+        """What NCCL says with NCCL_DEBUG goes to the program's stdout, again for the new communicator, and the programs stay durable."""
+        server = self.saving("first")
+        env = {"NCCL_DEBUG": "INFO", "CRICKET_DURABLE": "2"}
+        ranks = self.ranks(server, env=(env, env))
+        self.train(ranks, 3)
+        self.wait_cut(server, *ranks)
+        self.kill_worker(server, ranks[0])
+        self.train_after(server, ranks[0], ranks, 5)
+        for number, rank in enumerate(ranks):
+            made = [line.partition("NCCL ")[2] for line in rank.told if "nranks 1 " not in line]
+            self.assertEqual(made, [f"INFO rank {number} nranks 2 - Init COMPLETE\n"] * 2)
+            self.assertNotIn("not durable", rank.stderr())
 
     def test_busy(self):
         """Ranks that sum without a pause are brought to a common point; nobody's words change by it."""

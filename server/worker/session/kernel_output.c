@@ -15,7 +15,8 @@
 
 enum { PIPE_SIZE = 1 << 20, DATA_WAITING_MAX = 4 << 20 };
 
-static int replace(int fd, int *ret_read_end)
+/* Its writing end, or -errno. */
+static int make_pipe(int *ret_read_end)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC))
@@ -23,10 +24,28 @@ static int replace(int fd, int *ret_read_end)
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	/* Best effort: the default of 64 KiB works too. */
 	fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE);
-	if (dup2(ends[1], fd) < 0)
-		return -errno;
-	close(ends[1]);
 	*ret_read_end = ends[0];
+	return ends[1];
+}
+
+static int replace(int fd, int *ret_read_end)
+{
+	int end = make_pipe(ret_read_end);
+	if (end < 0)
+		return end;
+	if (dup2(end, fd) < 0)
+		return -errno;
+	close(end);
+	return 0;
+}
+
+/* The writing end stays open: libraries open it by that name, also in the cage. */
+static int make_library_file(struct ckt_printed *printed)
+{
+	int end = make_pipe(&printed->pipes[CKT_OUTPUT_LIBRARY - 1]);
+	if (end < 0)
+		return end;
+	snprintf(printed->library_file, sizeof printed->library_file, "/proc/self/fd/%d", end);
 	return 0;
 }
 
@@ -37,6 +56,8 @@ int ckt_printed_init(struct ckt_printed *printed)
 	int result = replace(STDOUT_FILENO, &printed->pipes[0]);
 	if (!result)
 		result = replace(STDERR_FILENO, &printed->pipes[1]);
+	if (!result)
+		result = make_library_file(printed);
 	/* Lines of different kernels stay whole, and a printf costs no system call. */
 	if (!result)
 		setvbuf(stdout, NULL, _IOFBF, 1 << 16);
@@ -73,7 +94,7 @@ static void send_all(struct ckt_worker *worker)
 	pthread_mutex_lock(&worker->printed.lock);
 	uint64_t epoch = ckt_output_epoch(&worker->output);
 	if (epoch)
-		for (unsigned stream = 0; stream < 2; stream++)
+		for (unsigned stream = 0; stream < CKT_PRINTED_PIPES; stream++)
 			while (send_piece(worker, stream, epoch))
 				;
 	pthread_mutex_unlock(&worker->printed.lock);
@@ -90,10 +111,12 @@ void ckt_printed_send(struct ckt_worker *worker)
 static void *printer(void *opaque)
 {
 	struct ckt_worker *worker = opaque;
-	struct pollfd fds[2] = {{.fd = worker->printed.pipes[0], .events = POLLIN},
-		{.fd = worker->printed.pipes[1], .events = POLLIN}};
+	struct pollfd fds[CKT_PRINTED_PIPES];
+	for (unsigned stream = 0; stream < CKT_PRINTED_PIPES; stream++)
+		fds[stream] =
+			(struct pollfd){.fd = worker->printed.pipes[stream], .events = POLLIN};
 	for (;;) {
-		poll(fds, 2, -1);
+		poll(fds, CKT_PRINTED_PIPES, -1);
 		/*
 		 * Most of the time the wait that made the text visible sends it; and a client that
 		 * does not read must not fill our memory.

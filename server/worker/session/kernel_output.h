@@ -4,6 +4,9 @@
  * their contents go to the client as OUTPUT calls, before the reply of the wait that made them
  * visible, and before that of a call that failed.
  *
+ * A library that can be told to print into a file has a third pipe, so that its text is not taken for
+ * a kernel's: that would end durability (docs/durable.md).
+ *
  * A thread of its own empties the pipes too, so that a driver that prints more than a pipe holds
  * does not stand still.  While there is no client the text stays in the pipe.  The worker's own log
  * goes to the original stderr.
@@ -17,6 +20,8 @@
 
 struct ckt_worker;
 
+enum { CKT_PRINTED_PIPES = 3 };
+
 struct ckt_printed_piece {
 	char data[32768];
 	ssize_t size; /* not sent yet; 0: nothing */
@@ -26,8 +31,10 @@ struct ckt_printed {
 	/* the session has had code or a library that may print; without, no wait looks for text */
 	_Atomic bool possible;
 	pthread_mutex_t lock;
-	int pipes[2];                       /* reading ends of stdout's and stderr's */
-	struct ckt_printed_piece pieces[2]; /* read from there */
+	/* reading ends: of stdout's, of stderr's, and of the libraries' */
+	int pipes[CKT_PRINTED_PIPES];
+	struct ckt_printed_piece pieces[CKT_PRINTED_PIPES]; /* read from there */
+	char library_file[32]; /* under which a library opens its pipe; empty: there is none */
 };
 
 /* Replaces stdout and stderr; the log must go elsewhere before.  0 or -errno. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "softgpu/libs/common/driver.h"
 
@@ -29,6 +30,30 @@ void ckt_soft_nccl_comm_say(const char *format, ...)
 		(!strcasecmp(debug, "WARN") || !strcasecmp(debug, "INFO") ||
 			!strcasecmp(debug, "TRACE")))
 		fprintf(stderr, "cricket: soft GPU: NCCL: %s\n", said);
+	pthread_mutex_unlock(&said_lock);
+}
+
+/* As NCCL: into the file that NCCL_DEBUG_FILE names, or to stdout. */
+static FILE *debug_file(void)
+{
+	const char *path = getenv("NCCL_DEBUG_FILE");
+	FILE *file = path && *path ? fopen(path, "w") : NULL;
+	if (file)
+		setvbuf(file, NULL, _IOLBF, 0);
+	return file ? file : stdout;
+}
+
+void ckt_soft_nccl_comm_tell_made(const struct ncclComm *comm)
+{
+	static FILE *file;
+	const char *debug = getenv("NCCL_DEBUG");
+	if (!debug || (strcasecmp(debug, "INFO") != 0 && strcasecmp(debug, "TRACE") != 0))
+		return;
+	pthread_mutex_lock(&said_lock);
+	file = file ? file : debug_file();
+	fprintf(file, "soft:%d [%d] NCCL INFO rank %d nranks %d - Init COMPLETE\n", (int)getpid(),
+		comm->device, comm->rank, comm->size);
+	fflush(file);
 	pthread_mutex_unlock(&said_lock);
 }
 

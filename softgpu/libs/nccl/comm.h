@@ -65,6 +65,8 @@ struct ncclComm {
  * NCCL_DEBUG asks for that.
  */
 void ckt_soft_nccl_comm_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* With NCCL_DEBUG=INFO: says, as NCCL does and where NCCL does, that the communicator is made. */
+void ckt_soft_nccl_comm_tell_made(const struct ncclComm *comm);
 const char *ckt_soft_nccl_comm_said(void);
 
 /*

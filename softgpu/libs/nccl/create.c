@@ -42,7 +42,9 @@ static ncclResult_t run_join(struct ckt_job *job)
 	const char *why = "";
 	ncclResult_t result =
 		ckt_soft_nccl_root_join(&job->id, &job->comm->mesh, job->comm->device, &why);
-	if (result != ncclSuccess)
+	if (result == ncclSuccess)
+		ckt_soft_nccl_comm_tell_made(job->comm);
+	else
 		ckt_soft_nccl_comm_say("rank %d of %d: %s", job->comm->rank, job->comm->size, why);
 	return result;
 }

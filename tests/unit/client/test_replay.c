@@ -104,6 +104,30 @@ static void test_kept(void)
 	IS(ckt_replay_capabilities(&ckt_conn, c), 0);
 }
 
+static void print(uint32_t fd)
+{
+	uint8_t message[CKT_CALL_HEADER_SIZE + 8 + 4];
+	uint8_t *p = ckt_call_header_put(message,
+		&(struct ckt_call_header){
+			.prog = CRICKET_CALLBACK_PROG, .vers = 1, .proc = CKT_CALLBACK_OUTPUT});
+	ckt_put_opaque(ckt_put_u32(p, fd), "\n", 1);
+	struct ckt_cursor c = {.p = message, .end = message + sizeof message};
+	IS(ckt_conn_take_callback(&ckt_conn, &c), 0);
+}
+
+/* A kernel prints again in a replay; a library's text does no harm. */
+static void test_printed(void)
+{
+	int peer = open_durable();
+	print(CKT_OUTPUT_LIBRARY);
+	YES(ckt_conn.replay != NULL);
+	parts_stderr_begin();
+	print(1);
+	HAS(parts_stderr_end(), "a kernel of it prints");
+	YES(ckt_conn.replay == NULL);
+	close_durable(peer);
+}
+
 static void test_lost(void)
 {
 	static const struct {
@@ -279,5 +303,5 @@ static void test_afresh(void)
 	NO(ckt_replay_afresh_begin(&ckt_conn));
 }
 
-UNIT_SUITE(replay, {"kept", test_kept}, {"lost", test_lost}, {"copies", test_copies},
-	{"afresh", test_afresh})
+UNIT_SUITE(replay, {"kept", test_kept}, {"printed", test_printed}, {"lost", test_lost},
+	{"copies", test_copies}, {"afresh", test_afresh})

@@ -82,7 +82,8 @@ int unit_setup(int argc, char **argv)
 	pthread_cond_init(&worker->mail_cond, NULL);
 	pthread_mutex_init(&worker->printed.lock, NULL);
 	/* Nothing is printed into it. */
-	worker->printed.pipes[0] = worker->printed.pipes[1] = output[0];
+	for (unsigned stream = 0; stream < CKT_PRINTED_PIPES; stream++)
+		worker->printed.pipes[stream] = output[0];
 	fcntl(output[0], F_SETFL, O_NONBLOCK);
 	ckt_worker_start_args args = {.session = (char *)"0123456789ab",
 		.socket = (char *)"/tmp/inside",

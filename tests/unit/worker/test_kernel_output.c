@@ -88,7 +88,14 @@ static void test_send(void)
 	ckt_printed_send(&ckt_worker);
 	IS(texts(text, 2), 1);
 	TEXT(text, "assert");
+	/* So has what a library prints. */
 	ckt_worker.printed.pipes[1] = kept;
+	ckt_worker.printed.pipes[2] = ends[0];
+	IS(write(ends[1], "NCCL INFO", 9), 9);
+	ckt_printed_send(&ckt_worker);
+	IS(texts(text, CKT_OUTPUT_LIBRARY), 1);
+	TEXT(text, "NCCL INFO");
+	ckt_worker.printed.pipes[2] = kept;
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -145,9 +152,15 @@ static void test_init(void)
 			read(printed.pipes[0], text, 1) != -1)
 			_exit(2);
 		fputs("other", stderr);
-		_exit(read(printed.pipes[1], text, sizeof text) == 5 && !memcmp(text, "other", 5)
+		if (read(printed.pipes[1], text, sizeof text) != 5 || memcmp(text, "other", 5))
+			_exit(3);
+		/* A library opens its file by name. */
+		FILE *file = fopen(printed.library_file, "w");
+		if (!file || fputs("third", file) < 0 || fclose(file))
+			_exit(4);
+		_exit(read(printed.pipes[2], text, sizeof text) == 5 && !memcmp(text, "third", 5)
 				? 0
-				: 3);
+				: 5);
 	}
 	int status = 0;
 	IS(waitpid(pid, &status, 0), pid);

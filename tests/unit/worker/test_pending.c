@@ -99,7 +99,8 @@ static int set_up(void)
 	worker->client_epoch = 1;
 	worker->wake_fd = -1;
 	/* No kernel prints here. */
-	worker->printed.pipes[0] = worker->printed.pipes[1] = -1;
+	for (unsigned stream = 0; stream < CKT_PRINTED_PIPES; stream++)
+		worker->printed.pipes[stream] = -1;
 	ckt_output_init(&worker->output);
 	ckt_replies_init(&worker->replies);
 	ckt_output_connect(&worker->output, pair[0], 1, NULL, 0);

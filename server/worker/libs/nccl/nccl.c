@@ -40,7 +40,7 @@ void ckt_worker_nccl_count(uint64_t operations)
  * NCCL connects when it creates a communicator and not in a collective, which the executor runs.
  * REGISTER=0 and WIN_ENABLE=0: other workers would map registered memory, and they would map the
  * whole extent instead of the block.  NVLS_ENABLE=0: the operator may allow multicast in the
- * server's environment.
+ * server's environment.  DEBUG_FILE: what NCCL_DEBUG asks for is no kernel's text.
  */
 static void set_environment(void)
 {
@@ -49,6 +49,8 @@ static void set_environment(void)
 	setenv("NCCL_GRAPH_REGISTER", "0", 1);
 	setenv("NCCL_WIN_ENABLE", "0", 1);
 	setenv("NCCL_NVLS_ENABLE", "0", 0);
+	if (*ckt_worker.printed.library_file)
+		setenv("NCCL_DEBUG_FILE", ckt_worker.printed.library_file, 1);
 }
 
 /*
