@@ -25,9 +25,9 @@ static bool is_refusal(enum ckt_event_name name)
 }
 
 static struct ckt_kept_event *add(struct ckt_server *server, const struct ckt_session *session,
-	enum ckt_event_name name, const struct ckt_event_facts *facts)
+	enum ckt_event_name name, const struct ckt_event_facts *facts, uint64_t folded)
 {
-	struct ckt_kept_event *kept = ckt_event_ring_add(true);
+	struct ckt_kept_event *kept = ckt_event_ring_add(true, folded);
 	kept->name = name;
 	kept->facts = *facts;
 	kept->general = !session;
@@ -58,8 +58,8 @@ static void unfold(struct ckt_session *session, enum ckt_event_name name)
 	struct ckt_event_fold *fold = fold_of(session, name);
 	if (fold->folded) {
 		fold->facts.bytes = is_refusal(name) ? fold->facts.bytes : fold->bytes;
-		struct ckt_kept_event *kept = add(session->server, session, name, &fold->facts);
-		kept->folded = fold->folded - 1;
+		struct ckt_kept_event *kept =
+			add(session->server, session, name, &fold->facts, fold->folded - 1);
 		snprintf(kept->detail, sizeof kept->detail, "%s, and %llu more",
 			fold->facts.reason ? fold->facts.reason : "the last one",
 			(unsigned long long)kept->folded);
@@ -96,7 +96,7 @@ void ckt_decision_event(struct ckt_server *server, struct ckt_session *session,
 	va_list arguments;
 	if (session && fold_it(session, name, facts))
 		return;
-	struct ckt_kept_event *kept = add(server, session, name, facts);
+	struct ckt_kept_event *kept = add(server, session, name, facts, 0);
 	va_start(arguments, format);
 	vsnprintf(kept->detail, sizeof kept->detail, format, arguments);
 	va_end(arguments);

@@ -25,11 +25,13 @@ uint64_t ckt_event_ring_last(void)
 	return last;
 }
 
-struct ckt_kept_event *ckt_event_ring_add(bool decision)
+struct ckt_kept_event *ckt_event_ring_add(bool decision, uint64_t folded)
 {
 	struct ring *ring = decision ? &decisions : &sessions;
 	struct ckt_kept_event *event = &ring->events[ring->told++ % ring->size];
-	*event = (struct ckt_kept_event){.number = ++last,
+	last += 1 + folded;
+	*event = (struct ckt_kept_event){.number = last,
+		.folded = folded,
 		.when = time(NULL),
 		.at_ms = ckt_net_now_ms(),
 		.facts = {.gpu = -1}};
@@ -74,9 +76,21 @@ struct ckt_kept_event *ckt_event_ring_next(uint64_t after, bool with_decisions)
 	return !event || (other && other->number < event->number) ? other : event;
 }
 
+/* How many events after that number are kept, each of those that one stands for. */
+static uint64_t kept_after(const struct ring *ring, uint64_t after)
+{
+	uint64_t count = 0;
+	for (size_t i = up_to(ring, after); i < count_of(ring); i++) {
+		const struct ckt_kept_event *event = at(ring, i);
+		uint64_t of_it = 1 + event->folded, behind = event->number - after;
+		count += of_it < behind ? of_it : behind;
+	}
+	return count;
+}
+
 uint64_t ckt_event_ring_lost(uint64_t after)
 {
-	size_t kept = count_of(&sessions) - up_to(&sessions, after) + count_of(&decisions) -
-		up_to(&decisions, after);
-	return after && after < last ? last - after - kept : 0;
+	if (!after || after >= last)
+		return 0;
+	return last - after - kept_after(&sessions, after) - kept_after(&decisions, after);
 }

@@ -2,7 +2,8 @@
 /*
  * The last events of sessions, and the last decisions: two rings with one numbering, so that many
  * decisions push no event of a session out.  A reader that is further behind misses some, and learns
- * how many.  Static memory: it does not grow.
+ * how many.  One event can stand for many: it has the number of the last of them.  Static memory: it
+ * does not grow.
  *
  * Threading: the loop's thread.
  */
@@ -31,8 +32,8 @@ struct ckt_kept_event {
 	int64_t at_ms;
 };
 
-/* A new one with a number and the times; the caller fills in the rest. */
-struct ckt_kept_event *ckt_event_ring_add(bool decision);
+/* A new one with a number and the times, which stands for so many more; the caller fills in the rest. */
+struct ckt_kept_event *ckt_event_ring_add(bool decision, uint64_t folded);
 /* Of the newest; 0: none yet. */
 uint64_t ckt_event_ring_last(void);
 /* The next one after that number; NULL: none.  decisions: of these, too. */

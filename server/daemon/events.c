@@ -149,7 +149,7 @@ void ckt_daemon_event(
 	struct ckt_session *session, enum ckt_event_name name, const char *format, ...)
 {
 	struct ckt_server *server = session->server;
-	struct ckt_kept_event *kept = ckt_event_ring_add(false);
+	struct ckt_kept_event *kept = ckt_event_ring_add(false, 0);
 	va_list arguments;
 	kept->uid = session->uid;
 	kept->name = name;

@@ -61,8 +61,8 @@ static void test_folds(void)
 	IS(count_after(before), 2 + 128);
 	ckt_decision_events_gone(session);
 	IS(count_after(before), 2 + 128 + 2);
-	const struct ckt_kept_event *leased = ckt_event_ring_next(before + 131, true),
-				    *refused = ckt_event_ring_next(before + 130, true);
+	const struct ckt_kept_event *refused = ckt_event_ring_next(before + 130, true),
+				    *leased = ckt_event_ring_next(refused->number, true);
 	if (refused->name != CKT_EVENT_REFUSED) {
 		const struct ckt_kept_event *swap = refused;
 		refused = leased;
